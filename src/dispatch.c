@@ -1,0 +1,69 @@
+#include "dispatch.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Predicates of the table: which problems a kernel takes. */
+static bool any(const tarn_problem *problem)
+{
+    (void)problem;
+    return true;
+}
+
+const tarn_kernel_row tarn_kernel_rows[] = {
+#define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
+    {TARN_ISA_##isa, TARN_##op, TARN_##pass, TARN_##dtype, accepts, function, #function},
+#include "kernels.def"
+};
+
+const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]);
+
+const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa)
+{
+    for (const tarn_kernel_row *row = tarn_kernel_rows + tarn_kernel_row_count;
+         row-- > tarn_kernel_rows;)
+        if (row->op == problem->op && row->pass == pass && row->dtype == problem->dtype &&
+            (row->isa & isa) && row->accepts(problem))
+            return row;
+    return NULL;
+}
+
+const char *tarn_isa_name(int bit)
+{
+    static const char *const names[] = {"spec", "portable"};
+    return bit < (int)(sizeof names / sizeof names[0]) ? names[bit] : NULL;
+}
+
+/* The families of kernels that this CPU can run. */
+static uint32_t detect(void)
+{
+    return TARN_ISA_SPEC | TARN_ISA_PORTABLE;
+}
+
+/* A comma-separated list of names to a mask; words that are no names say nothing. */
+static uint32_t parse_mask(const char *list)
+{
+    uint32_t mask = 0;
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        for (int bit = 0; tarn_isa_name(bit); bit++)
+            if (strlen(tarn_isa_name(bit)) == length &&
+                memcmp(list, tarn_isa_name(bit), length) == 0)
+                mask |= (uint32_t)1 << bit;
+        list += length + (list[length] == ',');
+    }
+    return mask;
+}
+
+uint32_t tarn_isa_available(void)
+{
+    static _Atomic uint32_t cached; /* every thread would compute the same; 0 is "not yet" */
+    const uint32_t known = UINT32_C(1) << 31;
+    uint32_t mask = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (mask == 0) {
+        const char *list = getenv("TARN_ISA");
+        mask = known | (detect() & (list && *list ? parse_mask(list) : TARN_ISA_ALL));
+        atomic_store_explicit(&cached, mask, memory_order_relaxed);
+    }
+    return mask & ~known;
+}

@@ -1,0 +1,34 @@
+#include "error.h"
+
+#ifdef TARN_OPENMP
+#include <omp.h>
+
+static void for_openmp(void *context, int count, void (*body)(void *argument, int index),
+                       void *argument)
+{
+    (void)context;
+#pragma omp parallel for schedule(static, 1) num_threads(count)
+    for (int index = 0; index < count; index++)
+        body(argument, index);
+}
+#endif
+
+tarn_executor tarn_executor_serial(void)
+{
+    return (tarn_executor){.parts = 1};
+}
+
+tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_error *error)
+{
+    if (!executor)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor is NULL");
+    if (threads < 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d threads are negative", threads);
+#ifdef TARN_OPENMP
+    *executor = (tarn_executor){.parts = threads ? threads : omp_get_max_threads(),
+                                .parallel_for = for_openmp};
+    return tarn_succeed(error);
+#else
+    return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "this build of tarn has no OpenMP");
+#endif
+}

@@ -1,0 +1,302 @@
+#include "plan.h"
+
+#include "error.h"
+#include "shape.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const operand_names[OPERANDS] = {"x",  "y",  "dx",      "dy",
+                                                    "gx", "gy", "indices", "saved"};
+
+const char *tarn_operand_name(int operand)
+{
+    return operand_names[operand];
+}
+
+static bool is_written(int operand)
+{
+    return operand != TARN_X && operand != TARN_DX && operand != TARN_GY;
+}
+
+/* The layout an operand has unless the caller gives another. Follows the order of tarn_operand, so
+ * that y is settled before what defaults to it. */
+static tarn_view default_layout(const tarn_plan *plan, const tarn_view *y, int operand)
+{
+    tarn_view view;
+    switch (operand) {
+    case TARN_Y: return *y;
+    case TARN_X:
+    case TARN_DX: return plan->view[TARN_X];
+    case TARN_GX: view = plan->view[TARN_X]; tarn_make_dense_like(&view, &plan->view[TARN_X]); return view;
+    case OPERAND_SAVED: view = plan->view[TARN_Y]; tarn_make_dense_like(&view, &plan->view[TARN_Y]); return view;
+    default: view = plan->view[TARN_Y]; break;
+    }
+    if (operand == TARN_INDICES)
+        view.dtype = TARN_I64;
+    return view;
+}
+
+static tarn_status set_layout(tarn_plan *plan, const tarn_view *y, int operand,
+                              const tarn_view *given, tarn_error *error)
+{
+    const char *name = operand_names[operand];
+    tarn_view *view = &plan->view[operand];
+    tarn_status status;
+    *view = default_layout(plan, y, operand);
+    if (given) {
+        if ((status = tarn_check_view(name, given, &plan->extent[operand], error)) ||
+            (status = tarn_check_same_shape(name, given, view, error)))
+            return status;
+        *view = *given;
+    }
+    view->data = NULL;
+    if ((status = tarn_check_view(name, view, &plan->extent[operand], error)))
+        return status;
+    return is_written(operand) ? tarn_check_no_overlap(name, view, error) : TARN_OK;
+}
+
+static tarn_status set_layouts(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,
+                               const tarn_options *options, tarn_error *error)
+{
+    tarn_view y;
+    tarn_output_shape(pool, x, &plan->problem, &y);
+    plan->view[TARN_X] = *x;
+    for (int k = 0; k < OPERANDS; k++) {
+        bool own = options && k != TARN_X && k < TARN_OPERANDS;
+        tarn_status status = set_layout(plan, &y, k, own ? options->layout[k] : NULL, error);
+        if (status)
+            return status;
+    }
+    return TARN_OK;
+}
+
+/* Whether leading axes a and a+1 of the problem can be walked as one in every tensor. */
+static bool can_merge(const tarn_problem *problem, int a)
+{
+    for (int k = 0; k < OPERANDS; k++)
+        if (problem->lead_stride[k][a] != problem->lead_stride[k][a + 1] * problem->lead_size[a + 1])
+            return false;
+    return true;
+}
+
+static void merge_last_two(tarn_problem *problem)
+{
+    int last = --problem->leading;
+    problem->lead_size[last - 1] *= problem->lead_size[last];
+    for (int k = 0; k < OPERANDS; k++)
+        problem->lead_stride[k][last - 1] = problem->lead_stride[k][last];
+}
+
+/* Takes the innermost leading axis as lanes if it is contiguous everywhere. */
+static void find_lanes(tarn_problem *problem)
+{
+    problem->lanes = 1;
+    int last = problem->leading - 1;
+    if (last < 0)
+        return;
+    for (int k = 0; k < OPERANDS; k++)
+        if (problem->lead_stride[k][last] != 1)
+            return;
+    problem->lanes = problem->lead_size[last];
+    problem->leading--;
+}
+
+static void set_strides(tarn_plan *plan)
+{
+    tarn_problem *problem = &plan->problem;
+    int leading = plan->view[TARN_X].rank - problem->spatial;
+    problem->planes = 1;
+    for (int a = 0; a < leading; a++) {
+        int64_t size = plan->view[TARN_X].shape[a];
+        problem->planes *= size;
+        if (size == 1)
+            continue;
+        int at = problem->leading++;
+        problem->lead_size[at] = size;
+        for (int k = 0; k < OPERANDS; k++)
+            problem->lead_stride[k][at] = plan->view[k].strides[a];
+        if (at > 0 && can_merge(problem, at - 1))
+            merge_last_two(problem);
+    }
+    for (int k = 0; k < OPERANDS; k++)
+        for (int a = 0; a < problem->spatial && leading + a < plan->view[k].rank; a++)
+            problem->stride[k][a] = plan->view[k].strides[leading + a];
+    if (problem->planes > 0)
+        find_lanes(problem);
+    else
+        problem->lanes = 1;
+    problem->planes /= problem->lanes;
+}
+
+static void set_element_bytes(tarn_problem *problem)
+{
+    for (int k = 0; k < TARN_OPERANDS; k++)
+        problem->element_bytes[k] = (int64_t)tarn_dtype_size(problem->dtype);
+    problem->element_bytes[TARN_INDICES] = (int64_t)sizeof(int64_t);
+}
+
+static bool pass_exists(const tarn_problem *problem, tarn_pass pass)
+{
+    bool extreme = problem->op == TARN_MAX || problem->op == TARN_MIN;
+    bool derivative = pass == TARN_JVP || pass == TARN_VJP || pass == TARN_VJP_SAVED;
+    bool saves = pass == TARN_FORWARD_SAVED || pass == TARN_VJP_SAVED;
+    if ((saves || pass == TARN_FORWARD_INDICES) && !extreme)
+        return false;
+    if (saves && problem->ties != TARN_TIES_FIRST)
+        return false;
+    return !derivative || is_floating(problem->dtype);
+}
+
+static tarn_status choose_kernels(tarn_plan *plan, uint32_t isa, tarn_error *error)
+{
+    uint32_t allowed = isa & tarn_isa_available();
+    for (int pass = 0; pass < TARN_PASSES; pass++) {
+        if (!pass_exists(&plan->problem, (tarn_pass)pass))
+            continue;
+        plan->kernel[pass] = tarn_choose_kernel(&plan->problem, (tarn_pass)pass, allowed);
+        if (!plan->kernel[pass])
+            return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
+                             "no kernel family is left: mask 0x%x, available 0x%x", (unsigned)isa,
+                             (unsigned)tarn_isa_available());
+    }
+    return TARN_OK;
+}
+
+static tarn_status check_options(const tarn_options *options, tarn_error *error)
+{
+    if (!options)
+        return TARN_OK;
+    if (options->executor.parts < 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts",
+                         options->executor.parts);
+    if (options->executor.parts > 1 && !options->executor.parallel_for)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
+                         "executor has %d parts but no parallel_for", options->executor.parts);
+    if (!options->allocator.allocate != !options->allocator.release)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
+                         "allocator needs both allocate and release, or neither");
+    return TARN_OK;
+}
+
+tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,
+                           const tarn_options *options, tarn_error *error)
+{
+    tarn_status status;
+    if ((status = check_options(options, error)) ||
+        (status = tarn_check_pool(pool, x, &plan->problem, error)))
+        return status;
+    for (int pass = 0; pass < TARN_PASSES; pass++)
+        plan->kernel[pass] = NULL;
+    set_element_bytes(&plan->problem);
+    if ((status = set_layouts(plan, pool, x, options, error)))
+        return status;
+    set_strides(plan);
+    plan->executor = options ? options->executor : tarn_executor_serial();
+    return choose_kernels(plan, options ? options->isa : TARN_ISA_ALL, error);
+}
+
+static void *allocate_with_malloc(void *context, size_t bytes)
+{
+    (void)context;
+    return malloc(bytes);
+}
+
+static void release_with_free(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+tarn_options tarn_options_default(void)
+{
+    return (tarn_options){.executor = tarn_executor_serial(),
+                          .allocator = {allocate_with_malloc, release_with_free, NULL},
+                          .isa = TARN_ISA_ALL};
+}
+
+tarn_status tarn_plan_create(tarn_plan **plan, const tarn_pool *pool, const tarn_view *x,
+                             const tarn_options *options, tarn_error *error)
+{
+    if (!plan)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "plan is NULL");
+    *plan = NULL;
+    tarn_plan draft;
+    tarn_status status = tarn_plan_init(&draft, pool, x, options, error);
+    if (status)
+        return status;
+    bool own = options && options->allocator.allocate;
+    draft.allocator = own ? options->allocator : tarn_options_default().allocator;
+    tarn_plan *made = draft.allocator.allocate(draft.allocator.context, sizeof *made);
+    if (!made)
+        return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for a plan of %d bytes",
+                         (int)sizeof *made);
+    *made = draft;
+    *plan = made;
+    return tarn_succeed(error);
+}
+
+void tarn_plan_destroy(tarn_plan *plan)
+{
+    if (plan)
+        plan->allocator.release(plan->allocator.context, plan);
+}
+
+tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operand, tarn_view *view,
+                             tarn_error *error)
+{
+    if (!plan || !view)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL", plan ? "view" : "plan");
+    if ((int)operand < 0 || operand >= TARN_OPERANDS)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not an operand", (int)operand);
+    *view = plan->view[operand];
+    return tarn_succeed(error);
+}
+
+static int64_t count_elements(const tarn_view *view)
+{
+    int64_t count = 1;
+    for (int a = 0; a < view->rank; a++)
+        count *= view->shape[a];
+    return count;
+}
+
+static int64_t count_bytes(const tarn_plan *plan, int operand)
+{
+    return count_elements(&plan->view[operand]) * plan->problem.element_bytes[operand];
+}
+
+size_t tarn_plan_saved_bytes(const tarn_plan *plan)
+{
+    if (!plan || !plan->kernel[TARN_FORWARD_SAVED])
+        return 0;
+    return (size_t)count_bytes(plan, OPERAND_SAVED);
+}
+
+int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t size)
+{
+    static const struct {
+        const char *name;
+        int operands[4]; /* the tensors moved, closed by -1 */
+    } passes[TARN_PASSES] = {
+        [TARN_FORWARD] = {"forward", {TARN_X, TARN_Y, -1}},
+        [TARN_FORWARD_SAVED] = {"forward with saved winners", {TARN_X, TARN_Y, OPERAND_SAVED, -1}},
+        [TARN_FORWARD_INDICES] = {"forward with indices", {TARN_X, TARN_Y, TARN_INDICES, -1}},
+        [TARN_JVP] = {"jvp", {TARN_X, TARN_DX, TARN_DY, -1}},
+        [TARN_VJP] = {"vjp", {TARN_X, TARN_GY, TARN_GX, -1}},
+        [TARN_VJP_SAVED] = {"vjp from saved winners", {TARN_GY, TARN_GX, OPERAND_SAVED, -1}},
+    };
+    if (!plan || (int)pass < 0 || pass >= TARN_PASSES || !plan->kernel[pass])
+        return -1;
+    int64_t bytes = 0;
+    for (const int *k = passes[pass].operands; *k >= 0; k++)
+        if (plan->problem.op != TARN_AVG || *k != TARN_X || pass < TARN_JVP) /* avg is linear */
+            bytes += count_bytes(plan, *k);
+    return snprintf(text, size,
+                    "%s: %s, the last row of the kernel table that takes this problem; moves %lld "
+                    "bytes, %lld interleaved lanes, %d part%s",
+                    passes[pass].name, plan->kernel[pass]->name, (long long)bytes,
+                    (long long)plan->problem.lanes,
+                    plan->executor.parts > 1 ? plan->executor.parts : 1,
+                    plan->executor.parts > 1 ? "s" : "");
+}

@@ -1,0 +1,24 @@
+/* A plan: the checked problem, the layouts it was made for, and a kernel for each pass. */
+#ifndef TARN_PLAN_H
+#define TARN_PLAN_H
+
+#include "dispatch.h"
+#include "layout.h"
+
+struct tarn_plan {
+    tarn_problem problem;
+    tarn_view view[OPERANDS];     /* layouts, without data */
+    tarn_extent extent[OPERANDS]; /* bytes each tensor may touch */
+    const tarn_kernel_row *kernel[TARN_PASSES];
+    tarn_executor executor;
+    tarn_allocator allocator;
+};
+
+/* tarn_plan_create() without the allocation. On error *plan holds nothing of use. */
+tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,
+                           const tarn_options *options, tarn_error *error);
+
+/* "x", "y", "dx", ... */
+const char *tarn_operand_name(int operand);
+
+#endif

@@ -1,0 +1,110 @@
+/* A checked problem: what every kernel receives. Made by shape.c and layout.c, never by hand. */
+#ifndef TARN_PROBLEM_H
+#define TARN_PROBLEM_H
+
+#include "tarn.h"
+#include "window.h"
+
+#include <string.h>
+
+/* Operands of a kernel: the public ones, and the saved winners. */
+enum { OPERAND_SAVED = TARN_OPERANDS, OPERANDS };
+
+/* Value of a saved winner that says "this window has none": all bits set, in any width. */
+#define NO_WINNER (-1)
+
+typedef struct tarn_problem {
+    tarn_op op;
+    tarn_dtype dtype;
+    tarn_ties ties;
+    bool count_include_pad;
+    int64_t divisor; /* 0: count the taps */
+    double beta;
+
+    int spatial;
+    tarn_axis axis[TARN_MAX_SPATIAL];
+    int64_t stride[OPERANDS][TARN_MAX_SPATIAL]; /* of the spatial axes, in elements */
+
+    /* Leading axes, outermost first, those of size 1 dropped and neighbours merged where all
+     * layouts allow it. */
+    int leading;
+    int64_t lead_size[TARN_MAX_RANK];
+    int64_t lead_stride[OPERANDS][TARN_MAX_RANK];
+    int64_t planes; /* product of lead_size; 0 for an empty tensor */
+
+    /* The innermost leading axis, if it is contiguous in every tensor (channels last): planes
+     * that lie interleaved, element by element. Otherwise 1. */
+    int64_t lanes;
+
+    int64_t element_bytes[OPERANDS]; /* a saved winner takes 1, 4 or 8 */
+} tarn_problem;
+
+/* One pass over some of the work: tensors, by operand, NULL where the pass has none. */
+typedef struct tarn_tensors {
+    char *base[OPERANDS];
+} tarn_tensors;
+
+/* A kernel computes the units [begin,end) of a pass. A unit is one coordinate on the first spatial
+ * axis of the written tensor, in one plane; units are numbered plane by plane. */
+typedef void tarn_kernel(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
+                         int64_t end);
+
+/* The pieces of a range of units that lie in one plane each. */
+typedef struct tarn_slab {
+    char *base[OPERANDS]; /* element [0,...,0] of the plane; NULL where the pass has no such tensor */
+    int64_t lo, hi;       /* coordinates on the first spatial axis of the written tensor */
+} tarn_slab;
+
+/* Takes the first slab off the units [*begin,end); `rows` is the units of a plane. False at the end. */
+static inline bool next_slab(const tarn_problem *problem, const tarn_tensors *tensors, int64_t rows,
+                             int64_t *begin, int64_t end, tarn_slab *slab)
+{
+    if (*begin >= end)
+        return false;
+    int64_t plane = *begin / rows;
+    slab->lo = *begin - plane * rows;
+    slab->hi = min_i64(rows, slab->lo + (end - *begin));
+    *begin += slab->hi - slab->lo;
+    for (int k = 0; k < OPERANDS; k++)
+        slab->base[k] = tensors->base[k];
+    for (int a = problem->leading - 1; a >= 0; a--) {
+        int64_t index = plane % problem->lead_size[a];
+        plane /= problem->lead_size[a];
+        for (int k = 0; k < OPERANDS; k++)
+            if (slab->base[k])
+                slab->base[k] += index * problem->lead_stride[k][a] * problem->element_bytes[k];
+    }
+    return true;
+}
+
+/* Moves a slab to the same place in the next of `lanes` interleaved planes. */
+static inline void next_lane(const tarn_problem *problem, tarn_slab *slab)
+{
+    for (int k = 0; k < OPERANDS; k++)
+        if (slab->base[k])
+            slab->base[k] += problem->element_bytes[k];
+}
+
+/* Saved winners: the tap's position in its window, NO_WINNER for none. */
+static inline void store_winner(const tarn_problem *problem, char *saved, int64_t at, int64_t tap)
+{
+    size_t bytes = (size_t)problem->element_bytes[OPERAND_SAVED];
+    int32_t narrow = (int32_t)tap;
+    if (bytes == 1)
+        saved[at] = (char)tap;
+    else
+        memcpy(saved + at * (int64_t)bytes, bytes == 4 ? (void *)&narrow : (void *)&tap, bytes);
+}
+
+static inline int64_t load_winner(const tarn_problem *problem, const char *saved, int64_t at)
+{
+    int64_t wide;
+    int32_t narrow;
+    switch (problem->element_bytes[OPERAND_SAVED]) {
+    case 1: return (unsigned char)saved[at] == 255 ? NO_WINNER : (unsigned char)saved[at];
+    case 4: memcpy(&narrow, saved + at * 4, 4); return narrow;
+    default: memcpy(&wide, saved + at * 8, 8); return wide;
+    }
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* The passes: check the call's arguments, split the work, call the kernel. */
+#include "error.h"
+#include "plan.h"
+
+/* ---- Arguments ----------------------------------------------------------------------------- */
+
+static bool is_empty(const tarn_plan *plan)
+{
+    return plan->problem.planes == 0;
+}
+
+/* Written tensors first: [0,written) of `used` are written, the rest are read. */
+typedef struct {
+    int used[4], written, count;
+    tarn_tensors tensors;
+} call;
+
+static void add_operand(call *call, int operand, const void *data)
+{
+    call->used[call->count++] = operand;
+    call->tensors.base[operand] = (char *)(uintptr_t)data;
+}
+
+static void add_written(call *call, int operand, void *data)
+{
+    add_operand(call, operand, data);
+    call->written = call->count;
+}
+
+static tarn_status check_aliases(const tarn_plan *plan, const call *call, tarn_error *error)
+{
+    for (int w = 0; w < call->written; w++)
+        for (int k = w + 1; k < call->count; k++) {
+            int a = call->used[w], b = call->used[k];
+            if (tarn_extents_meet(call->tensors.base[a], plan->extent[a], call->tensors.base[b],
+                                  plan->extent[b]))
+                return tarn_fail(error, TARN_ALIAS, NO_AXIS, "%s is written and shares memory with %s",
+                                 tarn_operand_name(a), tarn_operand_name(b));
+        }
+    return TARN_OK;
+}
+
+static tarn_status check_call(const tarn_plan *plan, const call *call, tarn_error *error)
+{
+    if (is_empty(plan))
+        return TARN_OK;
+    for (int k = 0; k < call->count; k++) {
+        int operand = call->used[k];
+        tarn_dtype dtype = operand == OPERAND_SAVED ? TARN_U8 : plan->view[operand].dtype;
+        tarn_status status = tarn_check_data(tarn_operand_name(operand),
+                                             call->tensors.base[operand], dtype, false, error);
+        if (status)
+            return status;
+    }
+    return check_aliases(plan, call, error);
+}
+
+/* ---- Work ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tarn_problem *problem;
+    tarn_kernel *kernel;
+    const tarn_tensors *tensors;
+    int64_t units;
+    int parts;
+} work;
+
+static void run_part(void *argument, int index)
+{
+    const work *work = argument;
+    int64_t begin = muldiv_floor(work->units, index, work->parts);
+    int64_t end = muldiv_floor(work->units, index + 1, work->parts);
+    work->kernel(work->problem, work->tensors, begin, end);
+}
+
+static tarn_status run(const tarn_plan *plan, tarn_pass pass, const call *call, tarn_error *error)
+{
+    tarn_status status = check_call(plan, call, error);
+    if (status)
+        return status;
+    const tarn_axis *first = &plan->problem.axis[0];
+    bool backward = pass == TARN_VJP || pass == TARN_VJP_SAVED;
+    int64_t units = plan->problem.planes * (backward ? first->size : first->out);
+    int parts = (int)min_i64(plan->executor.parts, units);
+    work work = {&plan->problem, plan->kernel[pass]->run, &call->tensors, units, parts};
+    if (parts > 1)
+        plan->executor.parallel_for(plan->executor.context, parts, run_part, &work);
+    else if (units > 0)
+        work.kernel(work.problem, work.tensors, 0, units);
+    return tarn_succeed(error);
+}
+
+/* ---- Passes -------------------------------------------------------------------------------- */
+
+static tarn_status no_plan(tarn_error *error)
+{
+    return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "plan is NULL");
+}
+
+static tarn_status no_derivative(const tarn_plan *plan, tarn_error *error)
+{
+    return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "derivatives need a floating dtype, x is %s",
+                     tarn_dtype_name(plan->problem.dtype));
+}
+
+static tarn_status no_winners(const tarn_plan *plan, const char *what, tarn_error *error)
+{
+    bool extreme = plan->problem.op == TARN_MAX || plan->problem.op == TARN_MIN;
+    return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "%s: only %s", what,
+                     extreme ? "tie rule `first` keeps winners" : "max and min have winners");
+}
+
+tarn_status tarn_forward(const tarn_plan *plan, const void *x, void *y, void *saved,
+                         tarn_error *error)
+{
+    if (!plan)
+        return no_plan(error);
+    if (saved && !plan->kernel[TARN_FORWARD_SAVED])
+        return no_winners(plan, "saved", error);
+    call call = {.count = 0};
+    add_written(&call, TARN_Y, y);
+    if (saved)
+        add_written(&call, OPERAND_SAVED, saved);
+    add_operand(&call, TARN_X, x);
+    return run(plan, saved ? TARN_FORWARD_SAVED : TARN_FORWARD, &call, error);
+}
+
+tarn_status tarn_forward_indices(const tarn_plan *plan, const void *x, void *y, int64_t *indices,
+                                 tarn_error *error)
+{
+    if (!plan)
+        return no_plan(error);
+    if (!plan->kernel[TARN_FORWARD_INDICES])
+        return no_winners(plan, "indices", error);
+    call call = {.count = 0};
+    add_written(&call, TARN_INDICES, indices);
+    if (y)
+        add_written(&call, TARN_Y, y);
+    add_operand(&call, TARN_X, x);
+    return run(plan, TARN_FORWARD_INDICES, &call, error);
+}
+
+tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *dx, void *y, void *dy,
+                     tarn_error *error)
+{
+    if (!plan)
+        return no_plan(error);
+    if (!plan->kernel[TARN_JVP])
+        return no_derivative(plan, error);
+    call call = {.count = 0};
+    add_written(&call, TARN_DY, dy);
+    if (y)
+        add_written(&call, TARN_Y, y);
+    add_operand(&call, TARN_DX, dx);
+    if (y || plan->problem.op != TARN_AVG)
+        add_operand(&call, TARN_X, x);
+    return run(plan, TARN_JVP, &call, error);
+}
+
+tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved, const void *gy,
+                     void *gx, tarn_error *error)
+{
+    if (!plan)
+        return no_plan(error);
+    if (!plan->kernel[TARN_VJP])
+        return no_derivative(plan, error);
+    if (saved && !plan->kernel[TARN_VJP_SAVED])
+        return no_winners(plan, "saved", error);
+    call call = {.count = 0};
+    add_written(&call, TARN_GX, gx);
+    add_operand(&call, TARN_GY, gy);
+    if (saved)
+        add_operand(&call, OPERAND_SAVED, saved);
+    else if (plan->problem.op != TARN_AVG)
+        add_operand(&call, TARN_X, x);
+    return run(plan, saved ? TARN_VJP_SAVED : TARN_VJP, &call, error);
+}
+
+/* ---- Calls without a plan ------------------------------------------------------------------ */
+
+/* A plan on the stack for the given views; layout[TARN_X] is x, NULL entries are not used. */
+static tarn_status plan_views(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,
+                              const tarn_view *const layout[TARN_OPERANDS], tarn_error *error)
+{
+    tarn_options options = tarn_options_default();
+    for (int k = 0; k < TARN_OPERANDS; k++)
+        options.layout[k] = layout[k];
+    return tarn_plan_init(plan, pool, x, &options, error);
+}
+
+static tarn_status missing(const char *name, tarn_error *error)
+{
+    return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL", name);
+}
+
+tarn_status tarn_pool_forward(const tarn_pool *pool, const tarn_view *x, const tarn_view *y,
+                              tarn_error *error)
+{
+    tarn_plan plan;
+    if (!y)
+        return missing("y", error);
+    tarn_status status =
+        plan_views(&plan, pool, x, (const tarn_view *[TARN_OPERANDS]){[TARN_Y] = y}, error);
+    return status ? status : tarn_forward(&plan, x->data, y->data, NULL, error);
+}
+
+tarn_status tarn_pool_indices(const tarn_pool *pool, const tarn_view *x, const tarn_view *y,
+                              const tarn_view *indices, tarn_error *error)
+{
+    tarn_plan plan;
+    if (!indices)
+        return missing("indices", error);
+    const tarn_view *layout[TARN_OPERANDS] = {[TARN_Y] = y, [TARN_INDICES] = indices};
+    tarn_status status = plan_views(&plan, pool, x, layout, error);
+    if (status)
+        return status;
+    return tarn_forward_indices(&plan, x->data, y ? y->data : NULL, indices->data, error);
+}
+
+tarn_status tarn_pool_jvp(const tarn_pool *pool, const tarn_view *x, const tarn_view *dx,
+                          const tarn_view *y, const tarn_view *dy, tarn_error *error)
+{
+    tarn_plan plan;
+    if (!dx || !dy)
+        return missing(dx ? "dy" : "dx", error);
+    const tarn_view *layout[TARN_OPERANDS] = {[TARN_DX] = dx, [TARN_Y] = y, [TARN_DY] = dy};
+    tarn_status status = plan_views(&plan, pool, x, layout, error);
+    if (status)
+        return status;
+    return tarn_jvp(&plan, x->data, dx->data, y ? y->data : NULL, dy->data, error);
+}
+
+tarn_status tarn_pool_vjp(const tarn_pool *pool, const tarn_view *x, const tarn_view *gy,
+                          const tarn_view *gx, tarn_error *error)
+{
+    tarn_plan plan;
+    if (!gy || !gx)
+        return missing(gy ? "gx" : "gy", error);
+    const tarn_view *layout[TARN_OPERANDS] = {[TARN_GY] = gy, [TARN_GX] = gx};
+    tarn_status status = plan_views(&plan, pool, x, layout, error);
+    return status ? status : tarn_vjp(&plan, x->data, NULL, gy->data, gx->data, error);
+}

@@ -1,0 +1,162 @@
+/* Weights of smooth max: e^t as a mantissa and an exponent, so that nothing overflows.
+ *
+ * Everything here is built from IEEE binary64 additions, multiplications and divisions in a fixed
+ * order, so every machine returns the same bits; no math library is involved. The polynomials
+ * and the parts of ln 2 come from tools/coefficients.py.
+ */
+#ifndef TARN_EXPONENTIAL_H
+#define TARN_EXPONENTIAL_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The number mantissa * 2^exponent. The exponent is an integer, or infinite. */
+typedef struct tarn_weight {
+    double mantissa, exponent;
+} tarn_weight;
+
+/* ln 2 = LN2_HIGH + LN2_MIDDLE + LN2_LOW; the first two have 26 bits each, so their products with
+ * integers of up to 27 bits are exact. */
+#define LN2_HIGH 0x1.62e42f8p-1
+#define LN2_MIDDLE 0x1.be8e7b8p-27
+#define LN2_LOW 0x1.35793c7673008p-53
+#define LOG2_E 0x1.71547652b82fep+0
+
+/* Adding and subtracting 1.5*2^52 rounds to an integer (any |v| < 2^51), half to even; 2^26 times as
+ * much rounds to a multiple of 2^26. */
+#define TO_INTEGER 0x1.8p52
+#define TO_MULTIPLE 0x1.8p78
+
+/* From here on the spacing of t is so coarse (>= 1/4) that the fraction of its binary exponent
+ * carries nothing: infinities included, e^t is then taken as 2^(2t), which keeps the order of
+ * all t (2t > t*log2(e)) and errs by less than half a unit in the last place of the result. */
+#define HUGE_ARGUMENT 0x1p50
+
+/* Below 2^-1022 of the greatest weight, a weight is zero. */
+#define LEAST_SHIFT (-1022.0)
+
+/* e^r for |r| <= ln(2)/2. */
+static inline double exp_reduced(double r)
+{
+    static const double p[] = {
+        0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d63p-5,  0x1.11111111109b3p-7,
+        0x1.6c16c1788bd90p-10, 0x1.a01a01a7c41d5p-13, 0x1.a019b90d2ae7ap-16, 0x1.71de0dae63bb3p-19,
+        0x1.289185613a3d6p-22, 0x1.af38a9b0ec855p-26};
+    double sum = p[9];
+    for (int k = 8; k >= 0; k--)
+        sum = sum * r + p[k];
+    return (r * r * sum + r) + 1.0;
+}
+
+/* e^t for any t. */
+static inline tarn_weight weight_exp(double t)
+{
+    if (t != t)
+        return (tarn_weight){t, 0.0};
+    if (t >= HUGE_ARGUMENT || t <= -HUGE_ARGUMENT)
+        return (tarn_weight){1.0, 2.0 * t};
+    double n = (t * LOG2_E + TO_INTEGER) - TO_INTEGER;
+    double coarse = (n + TO_MULTIPLE) - TO_MULTIPLE; /* n = coarse + fine, 25 and 26 bits */
+    double fine = n - coarse;
+    double r = (t - coarse * LN2_HIGH) - fine * LN2_HIGH;
+    r = (r - coarse * LN2_MIDDLE) - fine * LN2_MIDDLE;
+    return (tarn_weight){exp_reduced(r - n * LN2_LOW), n};
+}
+
+/* e^t * 2^-shift as a plain number, for |t| < HUGE_ARGUMENT: the mantissa and exponent of
+ * weight_exp(), put together. For kernels that know that nothing overflows. */
+static inline double exp_scaled(double t, double shift)
+{
+    double n = (t * LOG2_E + TO_INTEGER) - TO_INTEGER;
+    double coarse = (n + TO_MULTIPLE) - TO_MULTIPLE;
+    double fine = n - coarse;
+    double r = (t - coarse * LN2_HIGH) - fine * LN2_HIGH;
+    r = (r - coarse * LN2_MIDDLE) - fine * LN2_MIDDLE;
+    uint64_t bits = (uint64_t)(1023 + (int)(n - shift)) << 52;
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return exp_reduced(r - n * LN2_LOW) * scale;
+}
+
+/* ln v for v >= 1; NaN for NaN. */
+static inline double log_ratio(double v)
+{
+    static const double q[] = {0x1.5555555555558p-1, 0x1.99999999952d7p-2, 0x1.2492492df281ap-2,
+                               0x1.c71c62e3f11e6p-3, 0x1.7462b51cb66b1p-3, 0x1.39fe51a7c18f9p-3,
+                               0x1.2b5900de53b32p-3};
+    const uint64_t sqrt_half = UINT64_C(0x3fe6a09e667f3bcd); /* the bits of 1/sqrt(2) */
+    if (!(v >= 1.0) || v > 0x1p1023)
+        return v;
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    uint64_t k = (bits - sqrt_half) >> 52; /* v = f * 2^k with f in [1/sqrt(2), sqrt(2)) */
+    bits -= k << 52;
+    double f;
+    memcpy(&f, &bits, sizeof f);
+    double s = (f - 1.0) / (f + 1.0), z = s * s, sum = q[6];
+    for (int i = 5; i >= 0; i--)
+        sum = sum * z + q[i];
+    double fraction = s * (z * sum) + 2.0 * s, power = (double)k;
+    return power * LN2_HIGH + (power * (LN2_MIDDLE + LN2_LOW) + fraction);
+}
+
+/* mantissa * 2^shift for an integer shift <= 0. */
+static inline double shifted(double mantissa, double shift)
+{
+    if (shift < LEAST_SHIFT)
+        return mantissa * 0.0; /* keeps NaN */
+    uint64_t bits = (uint64_t)(1023 + (int)shift) << 52;
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return mantissa * scale;
+}
+
+/* From exponent `from` to exponent `to` >= from; equal infinities are no distance apart. */
+static inline double aligned(double mantissa, double from, double to)
+{
+    return from == to ? mantissa : shifted(mantissa, from - to);
+}
+
+static const tarn_weight weight_zero = {0.0, -INFINITY};
+
+static inline tarn_weight weight_add(tarn_weight a, tarn_weight b)
+{
+    double top = a.exponent > b.exponent ? a.exponent : b.exponent;
+    double sum = aligned(a.mantissa, a.exponent, top) + aligned(b.mantissa, b.exponent, top);
+    return (tarn_weight){sum, top};
+}
+
+/* What the clauses on smooth max build from weights. `sum` is that of the window's weights. */
+
+/* [L3] The window's value, `top` being its tap with the greatest beta*x: the sum has the exponent of
+ * that tap's weight, the ratio of mantissas is at least 1, and so the value is never below `top`.
+ * Adding +0 makes a zero positive. */
+static inline double smooth_value(double top, double beta, tarn_weight sum)
+{
+    double ratio = sum.mantissa / weight_exp(beta * top).mantissa;
+    return (top + log_ratio(ratio) / beta) + 0.0;
+}
+
+/* [L4] sum(w*dx) / sum(w); both have the exponent of the greatest weight. */
+static inline double smooth_tangent(tarn_weight weighted, tarn_weight sum)
+{
+    return weighted.mantissa / sum.mantissa;
+}
+
+/* [L5] One window's share gy / sum(w) ... */
+static inline tarn_weight smooth_share(double gy, tarn_weight sum)
+{
+    return (tarn_weight){gy / sum.mantissa, -sum.exponent};
+}
+
+/* ... and the gradient of a cell: its weight times the sum of its windows' shares. A cell that no
+ * window reads has gradient 0, whatever it holds. */
+static inline double smooth_gradient(tarn_weight weight, tarn_weight shares)
+{
+    if (shares.mantissa == 0.0)
+        return 0.0;
+    return aligned(weight.mantissa * shares.mantissa, weight.exponent, -shares.exponent) + 0.0;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* The executable specification, compiled for every dtype. */
+#include "../problem.h"
+#include "../scalar.h"
+#include "exponential.h"
+#include "spec.h"
+
+#define JOIN3(a, b, c) a##b##_##c
+#define JOIN2(a, b) a##_##b
+#define FN_OF(name, dtype) JOIN3(tarn_spec_, name, dtype)
+#define SCALAR_OF(dtype, name) JOIN2(dtype, name)
+#define FN(name) FN_OF(name, DTYPE)
+#define SCALAR(name) SCALAR_OF(DTYPE, name)
+
+#define S SCALAR(s)
+#define A SCALAR(a)
+#define LOAD SCALAR(load)
+#define STORE SCALAR(store)
+#define MEAN SCALAR(mean)
+#define LESS SCALAR(less)
+#define IS_NAN SCALAR(nan)
+#define ZERO ((A)0)
+#define ADD(a, b) ((a) + (b))
+#define DIVIDE(a, b) ((a) / (b))
+#define FROM_COUNT(n) ((A)(n))
+
+#define W tarn_weight
+#define W_ZERO weight_zero
+#define W_ADD weight_add
+#define W_EXP(beta, x) weight_exp((beta)*SCALAR(widen)(x))
+#define W_COUNT(n) ((tarn_weight){(double)(n), 0.0})
+#define W_TIMES(w, dx) ((tarn_weight){(w).mantissa * SCALAR(widen)(dx), (w).exponent})
+#define W_VALUE(top, beta, w) SCALAR(narrow)(smooth_value(SCALAR(widen)(top), beta, w))
+#define W_TANGENT(w, sum) SCALAR(narrow)(smooth_tangent(w, sum))
+#define W_SHARE(gy, sum) smooth_share(SCALAR(widen)(gy), sum)
+#define W_GRADIENT(w, shares) SCALAR(narrow)(smooth_gradient(w, shares))
+
+#define SPEC_DERIVATIVES 1
+#define DTYPE f64
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE f32
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE f16
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE bf16
+#include "spec.inc"
+#undef DTYPE
+#undef SPEC_DERIVATIVES
+
+#define SPEC_DERIVATIVES 0
+#define DTYPE i8
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE u8
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE i16
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE u16
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE i32
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE u32
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE i64
+#include "spec.inc"
+#undef DTYPE
+#define DTYPE u64
+#include "spec.inc"
+#undef DTYPE

@@ -1,0 +1,412 @@
+/* Problem strings: docs/problem-strings.md. */
+#include "error.h"
+#include "shape.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth"};
+static const char *const tie_names[TARN_TIES] = {"first", "all", "split"};
+
+/* ---- Parsing ------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *text, *at; /* the whole line, and the rest of it */
+    tarn_pool *pool;
+    tarn_view *x;
+    tarn_error *error;
+    int values;      /* greatest number of per-axis values seen; 0: none */
+    int spatial;     /* given by d<n>; 0: not given */
+    bool ties_given, shape_given, dtype_given, window_given, channels_last;
+    int64_t shape[TARN_MAX_RANK];
+    int rank;
+    tarn_dtype dtype;
+} parser;
+
+static tarn_status bad_text(const parser *p, const char *expected)
+{
+    return tarn_fail(p->error, TARN_BAD_TEXT, NO_AXIS, "column %d: expected %s",
+                     (int)(p->at - p->text) + 1, expected);
+}
+
+static bool at_end_of_word(const parser *p)
+{
+    return *p->at == '\0' || *p->at == ' ';
+}
+
+/* Consumes `word` if it is next. */
+static bool take(parser *p, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(p->at, word, length) != 0)
+        return false;
+    p->at += length;
+    return true;
+}
+
+/* Consumes `word` if it is the whole next word. */
+static bool take_word(parser *p, const char *word)
+{
+    const char *before = p->at;
+    if (take(p, word) && at_end_of_word(p))
+        return true;
+    p->at = before;
+    return false;
+}
+
+static bool take_name(parser *p, const char *const *names, int count, int *which)
+{
+    for (*which = 0; *which < count; ++*which)
+        if (take_word(p, names[*which]))
+            return true;
+    return false;
+}
+
+static tarn_status take_integer(parser *p, int64_t *value)
+{
+    char *end;
+    if (!isdigit((unsigned char)*p->at) && *p->at != '-')
+        return bad_text(p, "a number");
+    errno = 0;
+    long long number = strtoll(p->at, &end, 10);
+    if (end == p->at || errno == ERANGE)
+        return bad_text(p, "a number of at most 63 bits");
+    *value = number;
+    p->at = end;
+    return TARN_OK;
+}
+
+/* "3" for every axis, or "3,5,..." */
+static tarn_status take_values(parser *p, int64_t *values)
+{
+    int count = 0;
+    do {
+        if (count == TARN_MAX_SPATIAL)
+            return bad_text(p, "at most 8 values");
+        tarn_status status = take_integer(p, &values[count++]);
+        if (status)
+            return status;
+    } while (take(p, ","));
+    for (int a = count; a < TARN_MAX_SPATIAL; a++)
+        values[a] = values[0];
+    if (count > 1 && p->values > 1 && count != p->values)
+        return bad_text(p, "the same number of values everywhere");
+    p->values = count > p->values ? count : p->values;
+    return TARN_OK;
+}
+
+/* "1", "1:2", "1:2,0:1", ... */
+static tarn_status take_paddings(parser *p)
+{
+    int64_t *lo = p->pool->pad_lo, *hi = p->pool->pad_hi;
+    int count = 0;
+    do {
+        if (count == TARN_MAX_SPATIAL)
+            return bad_text(p, "at most 8 values");
+        tarn_status status = take_integer(p, &lo[count]);
+        hi[count] = lo[count];
+        if (!status && take(p, ":"))
+            status = take_integer(p, &hi[count]);
+        if (status)
+            return status;
+        count++;
+    } while (take(p, ","));
+    for (int a = count; a < TARN_MAX_SPATIAL; a++) {
+        lo[a] = lo[0];
+        hi[a] = hi[0];
+    }
+    if (count > 1 && p->values > 1 && count != p->values)
+        return bad_text(p, "the same number of values everywhere");
+    p->values = count > p->values ? count : p->values;
+    return TARN_OK;
+}
+
+/* k3s2p1e1: the stride is the kernel unless given. */
+static tarn_status take_sliding(parser *p)
+{
+    tarn_pool *pool = p->pool;
+    tarn_status status = take_values(p, pool->kernel);
+    memcpy(pool->stride, pool->kernel, sizeof pool->stride);
+    while (!status && !at_end_of_word(p)) {
+        if (take(p, "s"))
+            status = take_values(p, pool->stride);
+        else if (take(p, "p"))
+            status = take_paddings(p);
+        else if (take(p, "e"))
+            status = take_values(p, pool->dilation);
+        else
+            status = bad_text(p, "s, p or e behind the kernel");
+    }
+    return status;
+}
+
+static tarn_status take_window(parser *p)
+{
+    p->window_given = true;
+    if (take(p, "k")) {
+        p->pool->window = TARN_SLIDING;
+        return take_sliding(p);
+    }
+    if (take(p, "a")) {
+        p->pool->window = TARN_ADAPTIVE;
+        return take_values(p, p->pool->out);
+    }
+    p->pool->window = TARN_GLOBAL;
+    p->pool->flat = take_word(p, "flat");
+    return p->pool->flat || take_word(p, "global") ? TARN_OK : bad_text(p, "k, a, global or flat");
+}
+
+static tarn_status take_shape(parser *p)
+{
+    tarn_status status;
+    p->shape_given = true;
+    do {
+        if (p->rank == TARN_MAX_RANK)
+            return bad_text(p, "at most 64 axes");
+        if ((status = take_integer(p, &p->shape[p->rank++])))
+            return status;
+    } while (take(p, "x"));
+    return TARN_OK;
+}
+
+static tarn_status take_ties(parser *p)
+{
+    int which;
+    if (!take_name(p, tie_names, TARN_TIES, &which))
+        return bad_text(p, "first, all or split");
+    p->pool->ties = (tarn_ties)which;
+    p->ties_given = true;
+    return TARN_OK;
+}
+
+static tarn_status take_beta(parser *p)
+{
+    char *end;
+    p->pool->beta = strtod(p->at, &end);
+    if (end == p->at)
+        return bad_text(p, "a number");
+    p->at = end;
+    return TARN_OK;
+}
+
+static bool take_dtype(parser *p)
+{
+    for (int k = 0; k < TARN_DTYPES; k++)
+        if (take_word(p, tarn_dtype_name((tarn_dtype)k))) {
+            p->dtype = (tarn_dtype)k;
+            p->dtype_given = true;
+            return true;
+        }
+    return false;
+}
+
+static tarn_status take_spatial(parser *p)
+{
+    int64_t number;
+    tarn_status status = take_integer(p, &number);
+    if (!status && (number < 1 || number > TARN_MAX_SPATIAL))
+        return bad_text(p, "1 to 8 spatial axes");
+    p->spatial = (int)number;
+    return status;
+}
+
+/* One word behind the operator. */
+static tarn_status take_item(parser *p)
+{
+    if (take_dtype(p))
+        return TARN_OK;
+    if (take_word(p, "ceil")) {
+        p->pool->ceil_mode = 1;
+        return TARN_OK;
+    }
+    if (take_word(p, "nopad")) {
+        p->pool->count_include_pad = 0;
+        return TARN_OK;
+    }
+    if (take_word(p, "last")) {
+        p->channels_last = true;
+        return TARN_OK;
+    }
+    if (take(p, "ties="))
+        return take_ties(p);
+    if (take(p, "div="))
+        return take_integer(p, &p->pool->divisor);
+    if (take(p, "beta="))
+        return take_beta(p);
+    if (take(p, "d"))
+        return take_spatial(p);
+    return isdigit((unsigned char)*p->at) ? take_shape(p) : take_window(p);
+}
+
+static tarn_status take_items(parser *p)
+{
+    for (;;) {
+        while (*p->at == ' ')
+            p->at++;
+        if (*p->at == '\0')
+            return TARN_OK;
+        tarn_status status = take_item(p);
+        if (!status && !at_end_of_word(p))
+            status = bad_text(p, "a space");
+        if (status)
+            return status;
+    }
+}
+
+/* 2 spatial axes, but 1 for a one-dimensional array. */
+static int usual_spatial(int rank)
+{
+    return rank == 1 ? 1 : 2;
+}
+
+static tarn_status settle(parser *p, tarn_pool *pool, tarn_view *x)
+{
+    if (!p->window_given)
+        return bad_text(p, "a window: k..., a..., global or flat");
+    if (!p->dtype_given)
+        return bad_text(p, "a dtype such as f32");
+    if (!p->shape_given)
+        return bad_text(p, "a shape such as 1x64x112x112");
+    if (p->spatial && p->values > 1 && p->values != p->spatial)
+        return bad_text(p, "as many values as spatial axes");
+    pool->spatial = p->spatial ? p->spatial : p->values > 1 ? p->values : usual_spatial(p->rank);
+    if (!p->ties_given && pool->window == TARN_GLOBAL)
+        pool->ties = TARN_TIES_ALL;
+    *x = p->channels_last
+             ? tarn_view_channels_last(NULL, p->dtype, p->rank, pool->spatial, p->shape)
+             : tarn_view_dense(NULL, p->dtype, p->rank, p->shape);
+    return tarn_succeed(p->error);
+}
+
+tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, tarn_error *error)
+{
+    if (!text || !pool || !x)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL",
+                         !text ? "text" : pool ? "x" : "pool");
+    tarn_pool result = tarn_max_pool(2);
+    parser p = {.text = text, .at = text, .pool = &result, .x = x, .error = error};
+    int op;
+    while (*p.at == ' ')
+        p.at++;
+    if (!take_name(&p, op_names, TARN_OPS, &op))
+        return bad_text(&p, "max, min, avg or smooth");
+    result.op = (tarn_op)op;
+    tarn_view view;
+    tarn_status status = take_items(&p);
+    if (status || (status = settle(&p, &result, &view)))
+        return status;
+    *pool = result;
+    *x = view;
+    return TARN_OK;
+}
+
+/* ---- Formatting ---------------------------------------------------------------------------- */
+
+typedef struct {
+    char *text;
+    size_t size;
+    int length;
+} writer;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void
+put(writer *w, const char *format, ...)
+{
+    va_list arguments;
+    size_t used = (size_t)w->length < w->size ? (size_t)w->length : w->size;
+    va_start(arguments, format);
+    w->length += vsnprintf(w->text ? w->text + used : NULL, w->size - used, format, arguments);
+    va_end(arguments);
+}
+
+/* One number if all are equal and more than one axis does not have to be told apart. */
+static void put_values(writer *w, const char *letter, const int64_t *lo, const int64_t *hi, int count)
+{
+    int distinct = 1;
+    for (int a = 1; a < count; a++)
+        if (lo[a] != lo[0] || hi[a] != hi[0])
+            distinct = count;
+    put(w, "%s", letter);
+    for (int a = 0; a < distinct; a++) {
+        put(w, a ? ",%lld" : "%lld", (long long)lo[a]);
+        if (lo[a] != hi[a])
+            put(w, ":%lld", (long long)hi[a]);
+    }
+}
+
+static bool any_above(const int64_t *values, int count, int64_t usual)
+{
+    for (int a = 0; a < count; a++)
+        if (values[a] != usual)
+            return true;
+    return false;
+}
+
+static void put_window(writer *w, const tarn_pool *pool, int count)
+{
+    if (pool->window == TARN_GLOBAL) {
+        put(w, pool->flat ? " flat" : " global");
+        return;
+    }
+    if (pool->window == TARN_ADAPTIVE) {
+        put_values(w, " a", pool->out, pool->out, count);
+        return;
+    }
+    put_values(w, " k", pool->kernel, pool->kernel, count);
+    put_values(w, "s", pool->stride, pool->stride, count);
+    if (any_above(pool->pad_lo, count, 0) || any_above(pool->pad_hi, count, 0))
+        put_values(w, "p", pool->pad_lo, pool->pad_hi, count);
+    if (any_above(pool->dilation, count, 1))
+        put_values(w, "e", pool->dilation, pool->dilation, count);
+}
+
+static void put_options(writer *w, const tarn_pool *pool)
+{
+    tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
+    bool sums = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
+    if (pool->window == TARN_SLIDING && pool->ceil_mode)
+        put(w, " ceil");
+    if (sums && !pool->count_include_pad)
+        put(w, " nopad");
+    if (pool->op == TARN_AVG && pool->divisor != 0)
+        put(w, " div=%lld", (long long)pool->divisor);
+    if (pool->op == TARN_SMOOTH)
+        put(w, " beta=%.17g", pool->beta);
+    if (!sums && pool->ties != usual && (int)pool->ties >= 0 && pool->ties < TARN_TIES)
+        put(w, " ties=%s", tie_names[pool->ties]);
+}
+
+static bool is_channels_last(const tarn_pool *pool, const tarn_view *x)
+{
+    tarn_view last = tarn_view_channels_last(NULL, x->dtype, x->rank, pool->spatial, x->shape);
+    tarn_view dense = tarn_view_dense(NULL, x->dtype, x->rank, x->shape);
+    size_t bytes = sizeof(int64_t) * (size_t)x->rank;
+    return memcmp(x->strides, last.strides, bytes) == 0 &&
+           memcmp(x->strides, dense.strides, bytes) != 0;
+}
+
+int tarn_problem_format(const tarn_pool *pool, const tarn_view *x, char *text, size_t size)
+{
+    writer w = {.text = text, .size = text ? size : 0};
+    if (!pool || !x || x->rank < 0 || x->rank > TARN_MAX_RANK)
+        return -1;
+    if ((int)pool->op < 0 || pool->op >= TARN_OPS)
+        return -1;
+    int count = pool->spatial < 1 ? 1 : pool->spatial > TARN_MAX_SPATIAL ? TARN_MAX_SPATIAL : pool->spatial;
+    put(&w, "%s", op_names[pool->op]);
+    put_window(&w, pool, count);
+    if (pool->spatial != usual_spatial(x->rank))
+        put(&w, " d%d", pool->spatial);
+    put(&w, " %s", tarn_dtype_name(x->dtype));
+    for (int a = 0; a < x->rank; a++)
+        put(&w, a ? "x%lld" : " %lld", (long long)x->shape[a]);
+    if (is_channels_last(pool, x))
+        put(&w, " last");
+    put_options(&w, pool);
+    return w.length;
+}

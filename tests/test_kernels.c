@@ -1,0 +1,464 @@
+/* Every kernel of the table against the specification, by memcmp: small geometries exhaustively, larger
+ * ones at random, over dtypes, passes, tie rules, layouts, special values and ways to split the work,
+ * between guard pages. */
+#include "guarded.h"
+#include "plan.h"
+#include "scalar.h"
+
+#include <math.h>
+
+#ifdef TARN_SANITIZED
+enum { THOROUGH = 0 };
+#else
+enum { THOROUGH = 1 };
+#endif
+
+enum { ARENA_BYTES = 1 << 20, SLACK = 64, POISON = 0xa5 };
+
+static guarded arenas[2][OPERANDS]; /* of the specification's run, and of the kernel's */
+static rng random_state;
+
+/* ---- Values -------------------------------------------------------------------------------- */
+
+typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, PATTERNS } pattern;
+static const char *const pattern_names[] = {"plain", "few", "special", "equal", "wild"};
+
+static double special_value(rng *r)
+{
+    static const double values[] = {NAN,      INFINITY, -INFINITY, 0.0,    -0.0,  1.0,
+                                    -1.0,     0x1p-149, -0x1p-149, 0x1p-24, 0x1p-133, 0x1p-1074,
+                                    65504.0,  3.4e38,   -3.4e38,   2.0,    0.5};
+    return values[rng_next(r) % (sizeof values / sizeof values[0])];
+}
+
+static double float_value(rng *r, pattern kind)
+{
+    switch (kind) {
+    case FEW: return (double)rng_range(r, -2, 2) * (rng_next(r) & 1 ? 1.0 : -1.0);
+    case SPECIAL: return rng_next(r) % 4 ? rng_unit(r) - 0.5 : special_value(r);
+    case EQUAL: return -3.5;
+    case WILD: return ldexp(rng_unit(r) - 0.5, (int)rng_range(r, -140, 120));
+    default: return 4 * rng_unit(r) - 2;
+    }
+}
+
+static void put_float(tarn_dtype dtype, char *at, double value)
+{
+    float single = (float)value;
+    uint16_t half = dtype == TARN_F16 ? f16_narrow(value) : bf16_narrow(value);
+    if (dtype == TARN_F64)
+        memcpy(at, &value, 8);
+    else if (dtype == TARN_F32)
+        memcpy(at, &single, 4);
+    else
+        memcpy(at, &half, 2);
+}
+
+static void put_value(tarn_dtype dtype, char *at, rng *r, pattern kind)
+{
+    if (dtype <= TARN_BF16) {
+        put_float(dtype, at, float_value(r, kind));
+        if (kind == SPECIAL && rng_next(r) % 16 == 0) { /* NaN with a payload, or any bits */
+            uint64_t bits = rng_next(r) | UINT64_C(0x7ff07ff07f807c01);
+            memcpy(at, &bits, tarn_dtype_size(dtype));
+        }
+        return;
+    }
+    uint64_t bits = kind == FEW     ? (uint64_t)rng_range(r, -2, 2)
+                    : kind == EQUAL ? UINT64_C(0x8080808080808080)
+                                    : rng_next(r);
+    if (kind == SPECIAL && rng_next(r) % 2)
+        memset(&bits, rng_next(r) % 2 ? 0xff : 0, sizeof bits);
+    memcpy(at, &bits, tarn_dtype_size(dtype));
+}
+
+/* ---- Layouts ------------------------------------------------------------------------------- */
+
+typedef enum { DENSE, LAST, GAPS, REVERSED, PERMUTED, BROADCAST, LAYOUTS } layout;
+static const char *const layout_names[] = {"dense", "last", "gaps", "reversed", "permuted", "zero"};
+
+static void dense_in_order(tarn_view *view, const int *order, int64_t gap)
+{
+    int64_t stride = gap;
+    for (int k = view->rank - 1; k >= 0; k--) {
+        view->strides[order[k]] = stride;
+        stride *= view->shape[order[k]] > 0 ? view->shape[order[k]] : 1;
+        stride += gap > 1;
+    }
+}
+
+static void lay_out(tarn_view *view, layout kind, int spatial, bool input, rng *r)
+{
+    int order[TARN_MAX_RANK];
+    for (int a = 0; a < view->rank; a++)
+        order[a] = a;
+    if (kind == LAST && view->rank > spatial) {
+        *view = tarn_view_channels_last(NULL, view->dtype, view->rank, spatial, view->shape);
+        return;
+    }
+    if (kind == PERMUTED)
+        for (int a = view->rank - 1; a > 0; a--) {
+            int other = (int)rng_range(r, 0, a), keep = order[a];
+            order[a] = order[other];
+            order[other] = keep;
+        }
+    dense_in_order(view, order, kind == GAPS ? 3 : 1);
+    for (int a = 0; a < view->rank; a++)
+        if (kind == REVERSED && rng_next(r) % 2)
+            view->strides[a] = -view->strides[a];
+    if (kind == BROADCAST && input && view->rank > 0)
+        view->strides[rng_range(r, 0, view->rank - 1)] = 0;
+}
+
+/* ---- One case ------------------------------------------------------------------------------ */
+
+typedef struct {
+    tarn_pool pool;
+    tarn_view x;
+    layout in_layout, out_layout;
+    pattern values;
+    uint64_t seed;
+} test_case;
+
+static const char *describe(const test_case *c)
+{
+    static char text[600];
+    int length = tarn_problem_format(&c->pool, &c->x, text, sizeof text);
+    if (length >= 0 && (size_t)length < sizeof text)
+        snprintf(text + length, sizeof text - (size_t)length, " [%s to %s, %s, seed %llu]",
+                 layout_names[c->in_layout], layout_names[c->out_layout], pattern_names[c->values],
+                 (unsigned long long)c->seed);
+    return text;
+}
+
+static const int pass_operands[TARN_PASSES][5] = {
+    [TARN_FORWARD] = {TARN_X, TARN_Y, -1},
+    [TARN_FORWARD_SAVED] = {TARN_X, TARN_Y, OPERAND_SAVED, -1},
+    [TARN_FORWARD_INDICES] = {TARN_X, TARN_Y, TARN_INDICES, -1},
+    [TARN_JVP] = {TARN_X, TARN_DX, TARN_Y, TARN_DY, -1},
+    [TARN_VJP] = {TARN_X, TARN_GY, TARN_GX, -1},
+    [TARN_VJP_SAVED] = {OPERAND_SAVED, TARN_GY, TARN_GX, -1},
+};
+
+static bool pass_writes(tarn_pass pass, int operand)
+{
+    if (operand == OPERAND_SAVED)
+        return pass == TARN_FORWARD_SAVED;
+    return operand == TARN_Y || operand == TARN_DY || operand == TARN_GX || operand == TARN_INDICES;
+}
+
+static size_t extent_bytes(const tarn_plan *plan, int operand)
+{
+    if (operand == OPERAND_SAVED)
+        return tarn_plan_saved_bytes(plan);
+    return (size_t)(plan->extent[operand].hi - plan->extent[operand].lo);
+}
+
+/* A tensor in guarded memory, with poison in the slack before or behind it. */
+static char *place(const tarn_plan *plan, int operand, int run, bool at_end, char **whole, size_t *size)
+{
+    size_t bytes = extent_bytes(plan, operand), align = 8;
+    *size = bytes + SLACK;
+    *whole = guarded_place(&arenas[run][operand], *size, at_end);
+    memset(*whole, POISON, *size);
+    char *first = at_end ? *whole + SLACK : *whole;
+    (void)align;
+    return operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
+}
+
+static void fill(const tarn_plan *plan, int operand, char *base, pattern kind, rng *r)
+{
+    const tarn_view *view = &plan->view[operand];
+    int64_t at[TARN_MAX_RANK] = {0};
+    for (int a = 0; a < view->rank; a++)
+        if (view->shape[a] == 0)
+            return;
+    for (int a = 0; a >= 0;) {
+        int64_t offset = 0;
+        for (int k = 0; k < view->rank; k++)
+            offset += at[k] * view->strides[k];
+        put_value(view->dtype, base + offset * (int64_t)tarn_dtype_size(view->dtype), r, kind);
+        for (a = view->rank - 1; a >= 0 && ++at[a] >= view->shape[a]; a--)
+            at[a] = 0;
+    }
+}
+
+static void run_kernel(const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
+                       const tarn_tensors *tensors, int parts)
+{
+    const tarn_axis *first = &plan->problem.axis[0];
+    bool backward = pass == TARN_VJP || pass == TARN_VJP_SAVED;
+    int64_t units = plan->problem.planes * (backward ? first->size : first->out);
+    for (int part = 0; part < parts; part++)
+        row->run(&plan->problem, tensors, muldiv_floor(units, part, parts),
+                 muldiv_floor(units, part + 1, parts));
+}
+
+/* The winners that a VJP from saved ones starts with: the specification's. */
+static void save_winners(const tarn_plan *plan, tarn_tensors *tensors)
+{
+    tarn_tensors forward = {.base = {[TARN_X] = tensors->base[TARN_X],
+                                     [OPERAND_SAVED] = tensors->base[OPERAND_SAVED]}};
+    const tarn_kernel_row *spec =
+        tarn_choose_kernel(&plan->problem, TARN_FORWARD_SAVED, TARN_ISA_SPEC);
+    run_kernel(plan, spec, TARN_FORWARD_SAVED, &forward, 1);
+}
+
+/* Runs one row; leaves its tensors, and what surrounds them, for comparison. */
+static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                    tarn_pass pass, int run, bool at_end, int parts, char *whole[OPERANDS],
+                    size_t size[OPERANDS])
+{
+    tarn_tensors tensors = {.base = {NULL}};
+    rng r = {c->seed};
+    char *x_whole;
+    size_t x_size;
+    for (const int *k = pass_operands[pass]; *k >= 0; k++) {
+        tensors.base[*k] = place(plan, *k, run, at_end, &whole[*k], &size[*k]);
+        if (!pass_writes(pass, *k) && *k != OPERAND_SAVED)
+            fill(plan, *k, tensors.base[*k], c->values, &r);
+    }
+    if (pass == TARN_VJP_SAVED) {
+        tensors.base[TARN_X] = place(plan, TARN_X, run, at_end, &x_whole, &x_size);
+        fill(plan, TARN_X, tensors.base[TARN_X], c->values, &r);
+        save_winners(plan, &tensors);
+        tensors.base[TARN_X] = NULL;
+    }
+    run_kernel(plan, row, pass, &tensors, parts);
+}
+
+static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                        tarn_pass pass)
+{
+    char *expected[OPERANDS], *actual[OPERANDS];
+    size_t expected_size[OPERANDS], actual_size[OPERANDS];
+    bool at_end = c->seed % 2;
+    int parts = (int)(c->seed / 2 % 5) + 1;
+    const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, pass, TARN_ISA_SPEC);
+    run_row(c, plan, spec, pass, 0, at_end, 1, expected, expected_size);
+    run_row(c, plan, row, pass, 1, at_end, parts, actual, actual_size);
+    for (const int *k = pass_operands[pass]; *k >= 0; k++)
+        CHECK(memcmp(expected[*k], actual[*k], actual_size[*k]) == 0, "%s: %s of %s in %d parts",
+              row->name, tarn_operand_name(*k), describe(c), parts);
+}
+
+static void run_case(const test_case *c)
+{
+    tarn_plan plan;
+    tarn_error error;
+    tarn_view views[TARN_OPERANDS];
+    tarn_options options = tarn_options_default();
+    rng r = {c->seed ^ 0x5bd1e995};
+    options.isa = TARN_ISA_SPEC;
+    tarn_status status = tarn_plan_init(&plan, &c->pool, &c->x, &options, &error);
+    CHECK(status == TARN_OK, "%s: %s", describe(c), error.message);
+    if (status)
+        return;
+    for (int k = 0; k < TARN_OPERANDS; k++) {
+        bool input = k == TARN_X || k == TARN_DX || k == TARN_GY;
+        views[k] = plan.view[k];
+        lay_out(&views[k], input ? c->in_layout : c->out_layout, c->pool.spatial, input, &r);
+        options.layout[k] = &views[k];
+    }
+    status = tarn_plan_init(&plan, &c->pool, &views[TARN_X], &options, &error);
+    CHECK(status == TARN_OK, "%s: %s", describe(c), error.message);
+    if (status)
+        return;
+    for (int k = 0; k < tarn_kernel_row_count; k++) {
+        const tarn_kernel_row *row = &tarn_kernel_rows[k];
+        if (row->isa != TARN_ISA_SPEC && row->op == c->pool.op && row->dtype == c->x.dtype &&
+            plan.kernel[row->pass] && row->accepts(&plan.problem))
+            compare_row(c, &plan, row, row->pass);
+    }
+}
+
+/* ---- Sweeps -------------------------------------------------------------------------------- */
+
+/* The case with every operator, divisor and tie rule that its dtype allows. */
+static void run_operators(test_case c)
+{
+    bool floating = c.x.dtype <= TARN_BF16;
+    for (int op = 0; op < TARN_OPS; op++) {
+        if (op == TARN_SMOOTH && !floating)
+            continue;
+        int variants = op == TARN_AVG ? 3 : op == TARN_SMOOTH ? 2 : floating ? 3 : 1;
+        for (int variant = 0; variant < variants; variant++) {
+            static const double betas[] = {1, -1, 4, 0.1, -30, 1000, 1e-3, -0.5};
+            c.pool.op = (tarn_op)op;
+            c.pool.ties = op <= TARN_MIN ? (tarn_ties)variant : TARN_TIES_FIRST;
+            c.pool.count_include_pad = variant != 1;
+            c.pool.divisor = op == TARN_AVG && variant == 2 ? rng_range(&random_state, 1, 9) : 0;
+            c.pool.beta = betas[rng_next(&random_state) % 8];
+            c.seed = rng_next(&random_state);
+            c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+            c.in_layout = (layout)(rng_next(&random_state) % LAYOUTS);
+            c.out_layout = (layout)(rng_next(&random_state) % BROADCAST);
+            if (rng_next(&random_state) % 3 == 0)
+                c.in_layout = c.out_layout = rng_next(&random_state) % 2 ? DENSE : LAST;
+            run_case(&c);
+        }
+    }
+}
+
+static test_case shaped_case(tarn_window window, tarn_dtype dtype, int leading, int spatial,
+                             const int64_t *shape)
+{
+    test_case c = {.pool = tarn_max_pool(spatial),
+                   .x = tarn_view_dense(NULL, dtype, leading + spatial, shape)};
+    c.pool.window = window;
+    return c;
+}
+
+static bool window_fits(int64_t size, int64_t kernel, int64_t dilation, int64_t lo, int64_t hi)
+{
+    return size + lo + hi >= dilation * (kernel - 1) + 1;
+}
+
+/* Every geometry of one axis, in every dtype. */
+static void sweep_1d(void)
+{
+    long long geometries = 0;
+    for (int64_t size = 1; size <= 6; size++)
+        for (int64_t kernel = 1; kernel <= 4; kernel++)
+            for (int64_t stride = 1; stride <= 3; stride++)
+                for (int64_t dilation = 1; dilation <= 2; dilation++)
+                    for (int64_t pads = 0; pads < 9; pads++)
+                        for (int ceil = 0; ceil < 2; ceil++) {
+                            int64_t lo = pads / 3, hi = pads % 3;
+                            if (!window_fits(size, kernel, dilation, lo, hi))
+                                continue;
+                            geometries++;
+                            if (!THOROUGH && geometries % 16)
+                                continue;
+                            int64_t shape[2] = {rng_range(&random_state, 1, 3), size};
+                            for (int dtype = 0; dtype < TARN_DTYPES; dtype++) {
+                                test_case c =
+                                    shaped_case(TARN_SLIDING, (tarn_dtype)dtype, 1, 1, shape);
+                                c.pool.kernel[0] = kernel;
+                                c.pool.stride[0] = stride;
+                                c.pool.dilation[0] = dilation;
+                                c.pool.pad_lo[0] = lo;
+                                c.pool.pad_hi[0] = hi;
+                                c.pool.ceil_mode = ceil;
+                                run_operators(c);
+                            }
+                        }
+    printf("1-D: %lld geometries\n", geometries);
+}
+
+/* A random sliding window that fits the shape. */
+static void random_window(test_case *c, int64_t most_kernel)
+{
+    int leading = c->x.rank - c->pool.spatial;
+    c->pool.ceil_mode = rng_next(&random_state) % 2;
+    for (int a = 0; a < c->pool.spatial; a++) {
+        int64_t size = c->x.shape[leading + a];
+        do {
+            c->pool.kernel[a] = rng_range(&random_state, 1, most_kernel);
+            c->pool.stride[a] = rng_range(&random_state, 1, rng_next(&random_state) % 3 ? 2 : 5);
+            c->pool.dilation[a] = rng_next(&random_state) % 3 ? 1 : rng_range(&random_state, 2, 3);
+            c->pool.pad_lo[a] = rng_next(&random_state) % 2 ? 0 : rng_range(&random_state, 0, 3);
+            c->pool.pad_hi[a] = rng_next(&random_state) % 2 ? 0 : rng_range(&random_state, 0, 3);
+        } while (!window_fits(size, c->pool.kernel[a], c->pool.dilation[a], c->pool.pad_lo[a],
+                              c->pool.pad_hi[a]));
+    }
+}
+
+static void random_rule(test_case *c, int64_t most_kernel, int64_t most_out)
+{
+    c->pool.window = (tarn_window)(rng_next(&random_state) % 8 < 6 ? 0 : rng_range(&random_state, 1, 2));
+    c->pool.flat = rng_next(&random_state) % 2;
+    if (c->pool.window == TARN_SLIDING)
+        random_window(c, most_kernel);
+    for (int a = 0; a < c->pool.spatial; a++)
+        c->pool.out[a] = rng_range(&random_state, 1, most_out);
+}
+
+static void sweep_random(const char *name, int cases, int spatial_lo, int spatial_hi, int64_t most_size,
+                         int64_t most_kernel, int64_t most_channels)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        int64_t shape[TARN_MAX_RANK];
+        int spatial = (int)rng_range(&random_state, spatial_lo, spatial_hi);
+        int leading = (int)rng_range(&random_state, 0, 2);
+        for (int a = 0; a < leading + spatial; a++)
+            shape[a] = a < leading ? rng_range(&random_state, 1, a == leading - 1 ? most_channels : 2)
+                                   : rng_range(&random_state, 1, most_size);
+        tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES);
+        test_case c = shaped_case(TARN_SLIDING, dtype, leading, spatial, shape);
+        random_rule(&c, most_kernel, most_size + 3);
+        run_operators(c);
+    }
+    printf("%s: %d cases\n", name, cases);
+}
+
+/* Single problems that random ones would not meet: rows longer than any buffer, windows wider than any
+ * buffer, many lanes, huge padding, strides and dilations. */
+static void sweep_named(void)
+{
+    static const char *const problems[] = {
+        "max k3s1p1 d1 f32 1x1500",
+        "max k3s2 d1 f32 2x3x1300",
+        "avg k5s1p2 d1 f32 1x700",
+        "max k700s100 d1 f32 1x1500",
+        "avg k700s100p20 d1 f32 1x1500",
+        "avg k300s60p20 d1 f32 2x1500",
+        "max k15s1p7 f32 9x20",
+        "avg k15s1p7 f32 9x20",
+        "avg k13s1p6 f16 14x18",
+        "max k9s1p4 bf16 2x9x17",
+        "avg global f32 1x2x40x25",
+        "max global f32 1x2x40x25",
+        "avg global d1 f32 2x1100",
+        "max global d1 i16 3x1200",
+        "avg global u8 1x600x3",
+        "avg a7,7 f32 3x37x41",
+        "max a7,7 f32 3x37x41",
+        "avg a300 d1 f32 2x7",
+        "max a600 d1 f32 2x7",
+        "avg a3,900 f32 5x2",
+        "max k2s2 f32 1x600x4x6 last",
+        "avg k3s2p1 f32 1x600x5x6 last",
+        "max k3s1p1 u8 1x1100x4x5 last",
+        "avg k2,2,2s2 f32 2x4x6x8",
+        "max k2,3,2s1 f32 2x4x6x8",
+        "max k3s300 d1 f32 1x900",
+        "avg k3s2e200 d1 f32 1x900",
+        "avg k1000s1p999 d1 f32 1x4",
+        "max k1000000000s1000000001p999999999 d1 f32 1x9",
+        "avg k4000000000s4000000000p4000000000 d1 f32 1x3",
+        "avg k2000000000s2000000000p2000000000 f32 2x3x4",
+        "avg k7s7 f32 33x7x7",
+        "max k7s7 f32 33x7x7",
+        "avg k16s16 f32 1x32x48",
+        "avg k2s2 u8 3x40x40",
+        "avg k2s2 i64 3x10x10",
+        "avg k3s2p1 i32 3x10x10",
+    };
+    for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
+        for (int repeat = 0; repeat < (THOROUGH ? 4 : 1); repeat++) {
+            test_case c = {.seed = 0};
+            tarn_error error;
+            tarn_status status = tarn_problem_parse(problems[k], &c.pool, &c.x, &error);
+            CHECK(status == TARN_OK, "%s: %s", problems[k], error.message);
+            if (!status)
+                run_operators(c);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    random_state.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+    for (int run = 0; run < 2; run++)
+        for (int k = 0; k < OPERANDS; k++)
+            arenas[run][k] = guarded_make(ARENA_BYTES);
+    sweep_1d();
+    sweep_named();
+    sweep_random("2-D", 3000, 2, 2, 9, 5, 4);
+    sweep_random("3-D", 800, 3, 3, 6, 4, 3);
+    sweep_random("rank to 8", 400, 4, 8, 3, 2, 2);
+    sweep_random("long rows", 300, 1, 2, 40, 18, 20);
+    return finish_checks();
+}

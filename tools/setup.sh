@@ -1,0 +1,82 @@
+#!/bin/sh
+# usage: tools/setup.sh <group>...     groups: build test docs coverage format
+# Installs the Debian packages that are missing, and says nothing if none is.
+set -eu
+
+missing=
+need() { # need <package> <command that succeeds if it is there>
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+has() { command -v "$1"; }
+includes() { echo "#include <$1>" | gcc -fsyntax-only -x c -; }
+links() { echo 'int main(void) { return 0; }' | clang "$@" -x c - -o /dev/null; }
+
+fail() {
+    echo "tools/setup.sh: $*" >&2
+    exit 1
+}
+
+apt() {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" \
+        >"$log" 2>&1 </dev/null
+}
+install_missing() {
+    [ -n "$missing" ] || return 0
+    has apt-get >/dev/null || fail "please install:$missing (there is no apt-get here to do it)"
+    sudo=
+    if [ "$(id -u)" -ne 0 ]; then
+        has sudo >/dev/null || fail "please install as root:$missing"
+        sudo=sudo
+        [ -t 0 ] || sudo='sudo -n' # Nobody is there to type a password.
+    fi
+    echo "tools/setup.sh: installing$missing"
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    apt update || true # Old package lists may still do; if not, the install says so.
+    # shellcheck disable=SC2086
+    apt install -y --no-install-recommends $missing ||
+        fail "apt-get could not install$missing: $(grep . "$log" | tail -n 1)"
+    missing=
+}
+
+# Runtimes of clang are packaged by version: ask the clang that is there.
+need_clang_runtimes() {
+    version=$(clang -dumpversion | cut -d. -f1)
+    runtime=libclang-rt-$version-dev
+    apt-cache show "$runtime" >/dev/null 2>&1 || runtime=libclang-common-$version-dev
+    need "$runtime" links -fsanitize=memory
+    need "libomp-$version-dev" links -fopenmp
+}
+
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format>...'
+for group; do
+    case $group in
+    build)
+        need make has make
+        need cmake has cmake
+        need gcc has gcc
+        need libc6-dev includes stdlib.h
+        ;;
+    test)
+        need g++ has g++
+        need clang has clang++
+        need libgmp-dev includes gmp.h
+        need libmpfr-dev includes mpfr.h
+        need pkg-config has pkg-config
+        need binutils has readelf
+        ;;
+    docs) need doxygen has doxygen ;;
+    coverage) need gcovr has gcovr ;;
+    format) need clang-format has clang-format ;;
+    *) fail "unknown group '$group'" ;;
+    esac
+done
+install_missing
+case " $* " in
+*' test '*)
+    need_clang_runtimes
+    install_missing
+    ;;
+esac

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# usage: tools/test.sh <stage>...      stages: the presets of CMakePresets.json, and docs
+# Runs the stages in turn, stops at the first that fails, and ends with a summary.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+jobs=$(nproc)
+stage=
+results=
+finish() {
+    status=$?
+    printf '\n%s' "$results"
+    if [ $status -eq 0 ]; then
+        echo "tarn: all stages passed ($*) in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+    else
+        echo "tarn: stage $stage FAILED after $((SECONDS / 60)) min $((SECONDS % 60)) s"
+    fi
+}
+trap 'finish "$@"' EXIT
+
+test_preset() {
+    local log=build/test-$1.log run=()
+    cmake --preset "$1" -DTARN_TESTS=ON
+    cmake --build --preset "$1" --parallel "$jobs"
+    # Thread sanitizers of this age die of address layouts that newer kernels choose at random.
+    if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then
+        run=(setarch -R)
+    fi
+    ${run[@]+"${run[@]}"} ctest --preset "$1" --output-on-failure -j "$jobs" | tee "$log"
+    results+="$1: $(grep 'tests passed' "$log")"$'\n'
+}
+
+for stage; do
+    printf '\n==== %s ====\n' "$stage"
+    case $stage in
+    docs)
+        mkdir -p build/docs
+        doxygen -q docs/Doxyfile
+        results+='docs: no warnings'$'\n'
+        ;;
+    *) test_preset "$stage" ;;
+    esac
+done
