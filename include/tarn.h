@@ -181,7 +181,7 @@ typedef struct tarn_pool {
     int64_t out[TARN_MAX_SPATIAL];      /**< Adaptive: windows per axis, >= 1. */
     int ceil_mode;         /**< Sliding: keep a last window that hangs over the edge [W3]. */
     int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as the number 0 [L2]. */
-    int64_t divisor;       /**< avg: 0 counts taps, > 0 is the divisor itself [A2]. */
+    int64_t divisor;       /**< Sliding avg: 0 counts taps, > 0 is the divisor itself [A2]. */
     double beta;           /**< smooth: finite and not zero [L1]. */
     tarn_ties ties;        /**< max, min: the tie rule of the derivatives. */
     int flat;              /**< Global: drop the spatial axes instead of keeping 1x...x1. */

@@ -39,15 +39,25 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
+/* Whether a*b + c certainly fits 63 bits: then the slow 128-bit division is not needed. */
+static inline bool are_small(int64_t a, int64_t b, int64_t c)
+{
+    return (a | b | c) < INT32_MAX;
+}
+
 /* floor(a*b/c) for a, b >= 0 and c > 0, the product taken exactly. */
 static inline int64_t muldiv_floor(int64_t a, int64_t b, int64_t c)
 {
+    if (are_small(a, b, c))
+        return a * b / c;
     return (int64_t)((tarn_i128)a * b / c);
 }
 
 /* ceil(a*b/c) for a, b >= 0 and c > 0, the product taken exactly. */
 static inline int64_t muldiv_ceil(int64_t a, int64_t b, int64_t c)
 {
+    if (are_small(a, b, c))
+        return (a * b + (c - 1)) / c;
     return (int64_t)(((tarn_i128)a * b + (c - 1)) / c);
 }
 

@@ -149,7 +149,7 @@ static inline double f64_narrow(double value)
         return quotient + (beyond_half > 0 || (beyond_half == 0 && (quotient & 1)));               \
     }
 
-ROUNDED_MEAN(rounded_mean, tarn_i128)
+ROUNDED_MEAN(rounded_mean_i128, tarn_i128)
 ROUNDED_MEAN(rounded_mean_i64, int64_t)
 
 #define FLOAT_SCALAR(name, stored, sums)                                                           \
@@ -187,21 +187,28 @@ FLOAT_SCALAR(f32, float, float)
 FLOAT_SCALAR(f16, uint16_t, float)
 FLOAT_SCALAR(bf16, uint16_t, float)
 
-/* Integers are summed in 128 bits, which no sum can leave. */
-#define INTEGER_SCALAR(name, stored)                                                               \
+/* Integers are summed in 128 bits, which no sum can leave, or in 64 bits where that is known to do. A mean
+ * beyond the type's range (a given divisor below the number of taps) saturates. */
+#define INTEGER_SCALAR(name, stored, least, greatest)                                              \
     typedef stored name##_s;                                                                       \
     typedef tarn_i128 name##_a;                                                                    \
+    static const stored name##_lowest = least, name##_highest = greatest;                          \
     static inline name##_a name##_load(name##_s value)                                             \
     {                                                                                              \
         return value;                                                                              \
     }                                                                                              \
     static inline name##_s name##_store(name##_a sum)                                              \
     {                                                                                              \
-        return (name##_s)sum;                                                                      \
+        return sum < name##_lowest ? name##_lowest                                                 \
+                                   : sum > name##_highest ? name##_highest : (name##_s)sum;        \
     }                                                                                              \
     static inline name##_s name##_mean(name##_a sum, int64_t divisor)                              \
     {                                                                                              \
-        return (name##_s)rounded_mean(sum, divisor);                                               \
+        return name##_store(rounded_mean_i128(sum, divisor));                                      \
+    }                                                                                              \
+    static inline name##_s name##_mean_i64(int64_t sum, int64_t divisor)                           \
+    {                                                                                              \
+        return name##_store(rounded_mean_i64(sum, divisor));                                       \
     }                                                                                              \
     static inline bool name##_less(name##_s a, name##_s b)                                         \
     {                                                                                              \
@@ -213,13 +220,13 @@ FLOAT_SCALAR(bf16, uint16_t, float)
         return false;                                                                              \
     }
 
-INTEGER_SCALAR(i8, int8_t)
-INTEGER_SCALAR(u8, uint8_t)
-INTEGER_SCALAR(i16, int16_t)
-INTEGER_SCALAR(u16, uint16_t)
-INTEGER_SCALAR(i32, int32_t)
-INTEGER_SCALAR(u32, uint32_t)
-INTEGER_SCALAR(i64, int64_t)
-INTEGER_SCALAR(u64, uint64_t)
+INTEGER_SCALAR(i8, int8_t, INT8_MIN, INT8_MAX)
+INTEGER_SCALAR(u8, uint8_t, 0, UINT8_MAX)
+INTEGER_SCALAR(i16, int16_t, INT16_MIN, INT16_MAX)
+INTEGER_SCALAR(u16, uint16_t, 0, UINT16_MAX)
+INTEGER_SCALAR(i32, int32_t, INT32_MIN, INT32_MAX)
+INTEGER_SCALAR(u32, uint32_t, 0, UINT32_MAX)
+INTEGER_SCALAR(i64, int64_t, INT64_MIN, INT64_MAX)
+INTEGER_SCALAR(u64, uint64_t, 0, UINT64_MAX)
 
 #endif

@@ -197,7 +197,7 @@ tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_prob
                               .dtype = x->dtype,
                               .ties = pool->ties,
                               .count_include_pad = pool->count_include_pad != 0,
-                              .divisor = pool->divisor,
+                              .divisor = pool->window == TARN_SLIDING ? pool->divisor : 0,
                               .beta = pool->beta,
                               .spatial = pool->spatial};
     for (int a = 0; a < pool->spatial; a++) {

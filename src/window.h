@@ -36,8 +36,11 @@ static inline int64_t span_at(const tarn_span *span, int64_t entry)
 /* Entries whose coordinate lies in [0,limit). */
 static inline tarn_span span_clipped(int64_t n, int64_t first, int64_t step, int64_t limit)
 {
-    int64_t lo = first >= 0 ? 0 : ceil_div(-first, step);
-    int64_t hi = first >= limit ? 0 : ceil_div(limit - first, step);
+    int64_t lo = max_i64(-first, 0), hi = max_i64(limit - first, 0);
+    if (step > 1) { /* the usual step needs no division */
+        lo = ceil_div(lo, step);
+        hi = ceil_div(hi, step);
+    }
     hi = min_i64(hi, n);
     return (tarn_span){.n = n, .lo = min_i64(lo, hi), .hi = hi, .first = first, .step = step};
 }
@@ -53,6 +56,17 @@ static inline tarn_span window_taps(const tarn_axis *axis, int64_t o)
     return span_clipped(axis->kernel, o * axis->stride - axis->lo, axis->dilation, axis->size);
 }
 
+/* The least j >= 0 for which stride*o + dilation*j == position has a solution o; -1 if none has. */
+static inline int64_t least_reading_tap(const tarn_axis *axis, int64_t position)
+{
+    if (axis->dilation == 1)
+        return position % axis->stride;
+    if (position % axis->gcd != 0)
+        return -1;
+    tarn_i128 product = (tarn_i128)(position / axis->gcd % axis->tap_step) * axis->inverse;
+    return (int64_t)(product % axis->tap_step);
+}
+
 /* The windows that read cell i, in increasing order. */
 static inline tarn_span cell_windows(const tarn_axis *axis, int64_t i)
 {
@@ -62,11 +76,11 @@ static inline tarn_span cell_windows(const tarn_axis *axis, int64_t i)
         return (tarn_span){.n = end - start, .hi = end - start, .first = start, .step = 1};
     }
     int64_t position = i + axis->lo;
-    if (position % axis->gcd != 0)
-        return (tarn_span){.step = 1};
-    tarn_i128 product = (tarn_i128)(position / axis->gcd % axis->tap_step) * axis->inverse;
-    int64_t least_tap = (int64_t)(product % axis->tap_step);
-    if (least_tap >= axis->kernel)
+    if (axis->stride == 1) /* every tap reads the cell, in some window */
+        return span_clipped(axis->kernel, position - axis->dilation * (axis->kernel - 1),
+                            axis->dilation, axis->out);
+    int64_t least_tap = least_reading_tap(axis, position);
+    if (least_tap < 0 || least_tap >= axis->kernel)
         return (tarn_span){.step = 1};
     int64_t n = (axis->kernel - 1 - least_tap) / axis->tap_step + 1;
     int64_t greatest_tap = least_tap + (n - 1) * axis->tap_step;
@@ -79,7 +93,8 @@ static inline int64_t tap_of(const tarn_axis *axis, int64_t o, int64_t i)
 {
     if (axis->adaptive)
         return i - muldiv_floor(o, axis->size, axis->out);
-    return (i + axis->lo - o * axis->stride) / axis->dilation;
+    int64_t distance = i + axis->lo - o * axis->stride;
+    return axis->dilation == 1 ? distance : distance / axis->dilation;
 }
 
 /* Taps of window o inside the padded extent [-lo, size+hi): clause A2. */
@@ -88,7 +103,7 @@ static inline int64_t padded_taps(const tarn_axis *axis, int64_t o)
     if (axis->adaptive)
         return window_taps(axis, o).n;
     int64_t room = axis->size + axis->hi + axis->lo - o * axis->stride; /* from the first tap on */
-    return min_i64(axis->kernel, ceil_div(room, axis->dilation));
+    return min_i64(axis->kernel, axis->dilation == 1 ? room : ceil_div(room, axis->dilation));
 }
 
 /* Where a list of n terms is cut in two [S1]: the greatest power of two below n; n >= 2. */

@@ -1,8 +1,8 @@
 /* Random problems for the tests against exact arithmetic, and windows listed naively.
  *
- * Nothing of src/window.h is used here: taps are enumerated with the formulas of docs/spec.md, one by
- * one, so that a mistake in the library's geometry cannot hide in the reference. Tensors are kept
- * as logical arrays (row-major, plane by plane); views are met only when a pass is run.
+ * Nothing of src/window.h is used here: taps are enumerated with the formulas of docs/spec.md, one
+ * by one, so that a mistake in the library's geometry cannot hide in the reference. Tensors are
+ * kept as logical arrays (row-major, plane by plane); views are met only when a pass is run.
  */
 #ifndef TARN_EXACT_H
 #define TARN_EXACT_H
@@ -21,6 +21,13 @@
 #endif
 
 enum { MOST_ELEMENTS = 1024, MOST_TAPS = 512, MOST_AXES = 4 };
+
+/* Two draws in one expression would come in an order that the compiler chooses, so that a seed
+ * would not mean the same everywhere: draws are separate statements, and signs have a function. */
+static inline double signed_by(rng *r, double value)
+{
+    return rng_range(r, 0, 1) ? value : -value;
+}
 
 /* A drawn problem. `shape` is that of x: at most one leading axis, then the spatial ones. */
 typedef struct scene {
@@ -191,10 +198,10 @@ static inline const char *describe(const scene *s)
                      rules[p->window], ops[p->op], (int)p->ties, p->ceil_mode, p->count_include_pad,
                      (long long)p->divisor, p->beta, s->channels_last);
     for (int a = 0; a < p->spatial; a++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " [%lld k%lld s%lld d%lld p%lld,%lld o%lld]",
-                      (long long)s->size[a], (long long)p->kernel[a], (long long)p->stride[a],
-                      (long long)p->dilation[a], (long long)p->pad_lo[a], (long long)p->pad_hi[a],
-                      (long long)s->out[a]);
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      " [%lld k%lld s%lld d%lld p%lld,%lld o%lld]", (long long)s->size[a],
+                      (long long)p->kernel[a], (long long)p->stride[a], (long long)p->dilation[a],
+                      (long long)p->pad_lo[a], (long long)p->pad_hi[a], (long long)s->out[a]);
     return text;
 }
 
@@ -212,7 +219,8 @@ static inline void draw_pool(rng *r, scene *s, tarn_op op)
 {
     static const int64_t longest[MOST_AXES] = {24, 7, 4, 3};
     static const int dimensions[] = {1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4};
-    int spatial = dimensions[rng_range(r, 0, 11)], leading = (int)rng_range(r, 0, 1);
+    int spatial = dimensions[rng_range(r, 0, 11)];
+    int leading = (int)rng_range(r, 0, 1);
     s->pool = tarn_max_pool(spatial);
     s->pool.op = op;
     s->pool.window = rng_range(r, 0, 9) < 6 ? TARN_SLIDING : (tarn_window)rng_range(r, 1, 2);
@@ -295,8 +303,8 @@ static inline int64_t elements_of(const scene *s, int operand)
 
 static const tarn_dtype float_dtypes[4] = {TARN_F64, TARN_F32, TARN_F16, TARN_BF16};
 
-/* Significant bits, and the exponents of the least normal and the greatest numbers: of stored values,
- * and of the sums over them. */
+/* Significant bits, and the exponents of the least normal and the greatest numbers: of stored
+ * values, and of the sums over them. */
 typedef struct format {
     int precision, least, greatest;
 } format;
@@ -320,20 +328,32 @@ static inline format sum_format(tarn_dtype dtype)
 static inline double load_float(tarn_dtype dtype, const void *memory, int64_t at)
 {
     switch (dtype) {
-    case TARN_F64: return ((const double *)memory)[at];
-    case TARN_F32: return (double)((const float *)memory)[at];
-    case TARN_F16: return (double)f16_load(((const uint16_t *)memory)[at]);
-    default: return (double)bf16_load(((const uint16_t *)memory)[at]);
+    case TARN_F64:
+        return ((const double *)memory)[at];
+    case TARN_F32:
+        return (double)((const float *)memory)[at];
+    case TARN_F16:
+        return (double)f16_load(((const uint16_t *)memory)[at]);
+    default:
+        return (double)bf16_load(((const uint16_t *)memory)[at]);
     }
 }
 
 static inline void store_float(tarn_dtype dtype, void *memory, int64_t at, double value)
 {
     switch (dtype) {
-    case TARN_F64: ((double *)memory)[at] = value; break;
-    case TARN_F32: ((float *)memory)[at] = (float)value; break;
-    case TARN_F16: ((uint16_t *)memory)[at] = f16_narrow(value); break;
-    default: ((uint16_t *)memory)[at] = bf16_narrow(value); break;
+    case TARN_F64:
+        ((double *)memory)[at] = value;
+        break;
+    case TARN_F32:
+        ((float *)memory)[at] = (float)value;
+        break;
+    case TARN_F16:
+        ((uint16_t *)memory)[at] = f16_narrow(value);
+        break;
+    default:
+        ((uint16_t *)memory)[at] = bf16_narrow(value);
+        break;
     }
 }
 

@@ -15,7 +15,7 @@
 static const int64_t extremes[] = {0,           -1,          POW2(31) - 1, POW2(31),  POW2(31) + 1,
                                    POW2(32) - 1, POW2(32) + 1, POW2(62),     INT64_MAX, INT64_MIN};
 
-/* ---- A scene: one problem with all its tensors, ready to be spoilt ---------------------------- */
+/* ---- A scene: one problem with all its tensors, ready to be spoilt -------------------------- */
 
 enum { SAVED = TARN_OPERANDS, TENSORS };
 
@@ -82,7 +82,7 @@ static bool nothing_written(const scene *s)
     return true;
 }
 
-/* ---- Entry points ------------------------------------------------------------------------------ */
+/* ---- Entry points --------------------------------------------------------------------------- */
 
 typedef enum {
     POOL_FORWARD,
@@ -171,7 +171,8 @@ static tarn_status call_entry(scene *s, entry e, tarn_error *error)
     return status;
 }
 
-/* Calls with and without an error struct: the same code, and nothing written unless it is TARN_OK. */
+/* Calls with and without an error struct: the same code, and nothing written unless it is
+ * TARN_OK. */
 static tarn_status call_both_ways(scene *s, entry e, tarn_error *error)
 {
     memset(error, 0x5a, sizeof *error);
@@ -191,7 +192,7 @@ static bool belongs(unsigned set, int operand)
     return (set & BIT(operand)) != 0;
 }
 
-/* ---- One checker for all: the descriptor and x ------------------------------------------------- */
+/* ---- One checker for all: the descriptor and x ---------------------------------------------- */
 
 /* The ways to ask about a descriptor and an input. All must give one answer. */
 enum { ASK_OUTPUT_VIEW, ASK_PLAN, ASK_FORWARD, ASK_INDICES, ASK_JVP, ASK_VJP, ASKS };
@@ -377,7 +378,7 @@ static void test_refusals(void)
     }
 }
 
-/* ---- Extreme values of every number of a descriptor -------------------------------------------- */
+/* ---- Extreme values of every number of a descriptor ----------------------------------------- */
 
 /* What exact arithmetic says about one sliding axis. Sums that pass 2^63 may be refused as overflow
  * even where the answer itself would fit. */
@@ -564,7 +565,7 @@ static void test_shape_query_pointers(void)
     CHECK(tarn_output_view(&pool, &x, NULL, &error) == TARN_BAD_ARGUMENT, "y");
 }
 
-/* ---- Mismatched, overlapping and overflowing layouts of the other tensors ---------------------- */
+/* ---- Mismatched, overlapping and overflowing layouts of the other tensors ------------------- */
 
 typedef struct {
     const char *what;
@@ -738,7 +739,7 @@ static void test_extreme_leading_strides(void)
     }
 }
 
-/* ---- Data: NULL, misaligned, shared ------------------------------------------------------------ */
+/* ---- Data: NULL, misaligned, shared --------------------------------------------------------- */
 
 static void test_null_operands(void)
 {
@@ -877,8 +878,9 @@ static void test_aliases(void)
             }
 }
 
-/* Saved winners have a width of their own: what they occupy is tarn_plan_saved_bytes(), neither less
- * nor more, whatever the dtype. Inside that, sharing is refused; behind it, it is not sharing. */
+/* Saved winners have a width of their own: what they occupy is tarn_plan_saved_bytes(), neither
+ * less nor more, whatever the dtype. Inside that, sharing is refused; behind it, it is not
+ * sharing. */
 static void check_saved_extent(tarn_dtype dtype, int64_t kernel)
 {
     const int64_t size = kernel + 40;
@@ -926,7 +928,7 @@ static void test_inputs_may_alias(void)
     free_scene(&s);
 }
 
-/* ---- Passes that a plan does not have ---------------------------------------------------------- */
+/* ---- Passes that a plan does not have ------------------------------------------------------- */
 
 static void test_missing_passes(void)
 {
@@ -939,10 +941,12 @@ static void test_missing_passes(void)
         tarn_status code;
         const char *words;
     } cases[] = {
-        {"saved of avg", TARN_AVG, TARN_F32, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED, "saved"},
+        {"saved of avg", TARN_AVG, TARN_F32, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED,
+         "saved"},
         {"saved of smooth", TARN_SMOOTH, TARN_F32, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED,
          "saved"},
-        {"saved under all", TARN_MAX, TARN_F32, TARN_TIES_ALL, PLAN_SAVED, TARN_UNSUPPORTED, "first"},
+        {"saved under all", TARN_MAX, TARN_F32, TARN_TIES_ALL, PLAN_SAVED, TARN_UNSUPPORTED,
+         "first"},
         {"saved under split", TARN_MIN, TARN_F32, TARN_TIES_SPLIT, PLAN_SAVED, TARN_UNSUPPORTED,
          "first"},
         {"vjp saved of avg", TARN_AVG, TARN_F32, TARN_TIES_FIRST, PLAN_VJP_SAVED, TARN_UNSUPPORTED,
@@ -1001,7 +1005,7 @@ static void test_saved_bytes_and_explain(void)
     }
 }
 
-/* ---- Options ----------------------------------------------------------------------------------- */
+/* ---- Options -------------------------------------------------------------------------------- */
 
 static void *allocate_from_malloc(void *context, size_t bytes)
 {
@@ -1095,7 +1099,7 @@ static void test_layout_queries(void)
     free_scene(&s);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------ */
+/* ---- Memory --------------------------------------------------------------------------------- */
 
 typedef struct {
     int calls, live, fail_at; /* the call that fails, counted from 0; -1 for none */
@@ -1198,7 +1202,8 @@ static volatile long malloc_calls;
 static void test_running_allocates_nothing(void)
 {
     volatile long at_start = malloc_calls;
-    free(malloc(10));
+    void *volatile block = malloc(10); /* volatile, or a compiler leaves both calls out */
+    free(block);
     CHECK(malloc_calls - at_start == 2 * COUNTS_MALLOC, "the counter works");
     for (int op = 0; op < TARN_OPS; op++) {
         scene s = make_scene((tarn_op)op, TARN_F32);
@@ -1229,7 +1234,7 @@ static void test_balance_of_malloc(void)
     free_scene(&s);
 }
 
-/* ---- Helpers ----------------------------------------------------------------------------------- */
+/* ---- Helpers -------------------------------------------------------------------------------- */
 
 /* x [2,3,4], padded by 1 and 2 to y [2,6,7]; unpool scatters x over y by `indices`. */
 typedef struct {
@@ -1487,7 +1492,7 @@ static void test_helpers(void)
     free_kit(&k);
 }
 
-/* ---- Sentences ----------------------------------------------------------------------------------- */
+/* ---- Sentences ------------------------------------------------------------------------------ */
 
 /* SPEC 9 quotes this sentence. */
 static void test_the_sentence(void)
@@ -1542,10 +1547,11 @@ static void test_names(void)
     CHECK(strcmp(tarn_status_name((tarn_status)COUNT(names)), "unknown") == 0, "beyond");
     CHECK(tarn_dtype_size((tarn_dtype)-1) == 0 && tarn_dtype_size(TARN_DTYPES) == 0, "no dtype");
     CHECK(strcmp(tarn_dtype_name((tarn_dtype)-1), "?") == 0, "no dtype");
-    CHECK(strcmp(tarn_dtype_name(TARN_BF16), "bf16") == 0 && tarn_dtype_size(TARN_BF16) == 2, "bf16");
+    CHECK(strcmp(tarn_dtype_name(TARN_BF16), "bf16") == 0 && tarn_dtype_size(TARN_BF16) == 2,
+          "bf16");
 }
 
-/* ---- Constructors given NULL --------------------------------------------------------------------- */
+/* ---- Constructors given NULL ---------------------------------------------------------------- */
 
 static void null_kernel(void)
 {

@@ -2,10 +2,7 @@
 #include "../scalar.h"
 #include "../spec/exponential.h"
 #include "../spec/spec.h"
-
-/* Elements of a row buffer. Rows live on the stack, one for each level of halving: a window of 2^20
- * rows takes 20 of at most 4 KiB. */
-#define CAPACITY 512
+#include "columns.h"
 
 #define JOIN3(a, b, c) a##b##_##c
 #define JOIN2(a, b) a##_##b
@@ -32,25 +29,25 @@
 #define PORTABLE_MEAN SCALAR(mean)
 
 #define DTYPE f64
-#define IS_SPECIAL(x) ((x) != (x) || bits_of_f64(x) == UINT64_C(1) << 63)
+#define IS_SPECIAL(x) (((x) != (x)) | (bits_of_f64(x) == UINT64_C(1) << 63))
 #include "portable.inc"
 #undef DTYPE
 #undef IS_SPECIAL
 
 #define DTYPE f32
-#define IS_SPECIAL(x) ((x) != (x) || bits_of_f32(x) == UINT32_C(1) << 31)
+#define IS_SPECIAL(x) (((x) != (x)) | (bits_of_f32(x) == UINT32_C(1) << 31))
 #include "portable.inc"
 #undef DTYPE
 #undef IS_SPECIAL
 
 #define DTYPE f16
-#define IS_SPECIAL(x) (((x)&0x7fff) > 0x7c00 || (x) == 0x8000)
+#define IS_SPECIAL(x) ((((x)&0x7fff) > 0x7c00) | ((x) == 0x8000))
 #include "portable.inc"
 #undef DTYPE
 #undef IS_SPECIAL
 
 #define DTYPE bf16
-#define IS_SPECIAL(x) (((x)&0x7fff) > 0x7f80 || (x) == 0x8000)
+#define IS_SPECIAL(x) ((((x)&0x7fff) > 0x7f80) | ((x) == 0x8000))
 #include "portable.inc"
 #undef DTYPE
 #undef IS_SPECIAL
@@ -74,69 +71,37 @@
 #define IS_NAN_VALUE(v) false
 #define IS_SPECIAL(x) 0
 
+#define LOWEST SCALAR(lowest)
+#define HIGHEST SCALAR(highest)
+
 #define P int64_t
-#define PORTABLE_MEAN(sum, divisor) ((S)rounded_mean_i64(sum, divisor))
+#define PORTABLE_MEAN SCALAR(mean_i64)
 #define DTYPE i8
-#define LOWEST INT8_MIN
-#define HIGHEST INT8_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
-
 #define DTYPE u8
-#define LOWEST 0
-#define HIGHEST UINT8_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
-
 #define DTYPE i16
-#define LOWEST INT16_MIN
-#define HIGHEST INT16_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
-
 #define DTYPE u16
-#define LOWEST 0
-#define HIGHEST UINT16_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
 #undef P
 #undef PORTABLE_MEAN
 
 #define P tarn_i128
 #define PORTABLE_MEAN SCALAR(mean)
 #define DTYPE i32
-#define LOWEST INT32_MIN
-#define HIGHEST INT32_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
-
 #define DTYPE u32
-#define LOWEST 0
-#define HIGHEST UINT32_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
-
 #define DTYPE i64
-#define LOWEST INT64_MIN
-#define HIGHEST INT64_MAX
 #include "portable.inc"
 #undef DTYPE
-#undef LOWEST
-#undef HIGHEST
-
 #define DTYPE u64
-#define LOWEST 0
-#define HIGHEST UINT64_MAX
 #include "portable.inc"
+#undef DTYPE

@@ -28,9 +28,7 @@ typedef struct tarn_weight {
 #define TO_INTEGER 0x1.8p52
 #define TO_MULTIPLE 0x1.8p78
 
-/* From here on the spacing of t is so coarse (>= 1/4) that the fraction of its binary exponent
- * carries nothing: infinities included, e^t is then taken as 2^(2t), which keeps the order of
- * all t (2t > t*log2(e)) and errs by less than half a unit in the last place of the result. */
+/* From here on the spacing of t is at least 1/8: reduced in one step, t errs by no more than that. */
 #define HUGE_ARGUMENT 0x1p50
 
 /* Below 2^-1022 of the greatest weight, a weight is zero. */
@@ -49,13 +47,24 @@ static inline double exp_reduced(double r)
     return (r * r * sum + r) + 1.0;
 }
 
+/* e^t for |t| >= HUGE_ARGUMENT, infinities included. From 2^52 on the binary exponent has no
+ * fraction left. */
+static inline tarn_weight weight_exp_huge(double t)
+{
+    double v = t * LOG2_E, to_integer = v < 0 ? -0x1p52 : 0x1p52;
+    if (v >= 0x1p52 || v <= -0x1p52)
+        return (tarn_weight){1.0, v};
+    double n = (v + to_integer) - to_integer;
+    return (tarn_weight){exp_reduced((v - n) * (LN2_HIGH + LN2_MIDDLE)), n};
+}
+
 /* e^t for any t. */
 static inline tarn_weight weight_exp(double t)
 {
     if (t != t)
         return (tarn_weight){t, 0.0};
     if (t >= HUGE_ARGUMENT || t <= -HUGE_ARGUMENT)
-        return (tarn_weight){1.0, 2.0 * t};
+        return weight_exp_huge(t);
     double n = (t * LOG2_E + TO_INTEGER) - TO_INTEGER;
     double coarse = (n + TO_MULTIPLE) - TO_MULTIPLE; /* n = coarse + fine, 25 and 26 bits */
     double fine = n - coarse;
@@ -156,7 +165,7 @@ static inline double smooth_gradient(tarn_weight weight, tarn_weight shares)
 {
     if (shares.mantissa == 0.0)
         return 0.0;
-    return aligned(weight.mantissa * shares.mantissa, weight.exponent, -shares.exponent) + 0.0;
+    return aligned(weight.mantissa, weight.exponent, -shares.exponent) * shares.mantissa + 0.0;
 }
 
 #endif
