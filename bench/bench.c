@@ -120,32 +120,35 @@ static tensors make_tensors(const tarn_plan *plan)
     return t;
 }
 
-/* ---- What is measured ---------------------------------------------------------------------- */
-
 static volatile uint64_t sink; /* keeps the compiler from dropping loops without a result */
 
-/* A simple loop that compilers vectorise; a rest of less than 8 bytes is left out. */
+/* Simple loops that compilers vectorise; a rest of less than 8 bytes is left out. */
 static uint64_t read_bytes(const char *data, size_t bytes)
 {
     uint64_t sum = 0, word;
-    for (size_t at = 0; at + sizeof word <= bytes; at += sizeof word) {
-        memcpy(&word, data + at, sizeof word);
+    for (size_t k = 0; k < bytes / sizeof word; k++) {
+        memcpy(&word, data + k * sizeof word, sizeof word);
         sum += word;
     }
     return sum;
 }
 
+static void write_bytes(char *data, size_t bytes, uint64_t word)
+{
+    for (size_t k = 0; k < bytes / sizeof word; k++)
+        memcpy(data + k * sizeof word, &word, sizeof word);
+}
+
 static void stream(const measurement *m)
 {
     const tensors *t = m->tensors;
+    bool linear = m->plan->problem.op == TARN_AVG && m->pass >= TARN_JVP; /* x is not needed */
     uint64_t sum = 0;
     for (const int *k = passes[m->pass].reads; *k >= 0; k++)
-        if (*k != TARN_X || m->plan->problem.op != TARN_AVG ||
-            m->pass < TARN_JVP) /* avg is linear */
+        if (*k != TARN_X || !linear)
             sum += read_bytes(t->data[*k], t->bytes[*k]);
     for (const int *k = passes[m->pass].writes; *k >= 0; k++)
-        for (size_t at = 0; at + sizeof sum <= t->bytes[*k]; at += sizeof sum)
-            memcpy(t->data[*k] + at, &sum, sizeof sum);
+        write_bytes(t->data[*k], t->bytes[*k], sum);
     sink = sum;
 }
 
@@ -237,7 +240,6 @@ static void report(const char *problem, const measurement *m, const measurement 
     double median = m->ns[last / 2], streaming = bound->ns[last / 2];
     printf(NUMBERS, problem, pass, family, median, m->ns[0], m->ns[last], streaming,
            median / streaming);
-    fflush(stdout);
     if (settings->csv)
         fprintf(settings->csv, "\"%s\",\"%s\",%s,%s,%.1f,%.1f,%.1f,%.1f,%.3f\n", problem, pass,
                 family, m->plan->kernel[m->pass]->name, median, m->ns[0], m->ns[last], streaming,

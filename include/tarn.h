@@ -55,7 +55,7 @@ typedef enum tarn_status {
     TARN_OK = 0,
     TARN_BAD_ARGUMENT, /**< A NULL pointer or a value outside its enumeration. */
     TARN_BAD_RANK,     /**< Number of axes out of range or not matching. */
-    TARN_BAD_SHAPE,    /**< A size that is negative, empty where it may not be, or not the expected one. */
+    TARN_BAD_SHAPE, /**< A size that is negative, empty where it may not be, or not the expected one. */
     TARN_BAD_WINDOW,   /**< Kernel, stride, dilation, padding or output size out of range. */
     TARN_DOES_NOT_FIT, /**< The window is larger than the padded input. */
     TARN_BAD_VALUE,    /**< beta or divisor out of range. */
@@ -113,9 +113,9 @@ TARN_API const char *tarn_dtype_name(tarn_dtype dtype);
  * of inputs may be zero or negative.
  */
 typedef struct tarn_view {
-    void *data;                     /**< Element [0,0,...]; not used where only a layout is asked for. */
-    tarn_dtype dtype;               /**< Scalar type. */
-    int rank;                       /**< Number of axes, at most TARN_MAX_RANK. */
+    void *data;       /**< Element [0,0,...]; not used where only a layout is asked for. */
+    tarn_dtype dtype; /**< Scalar type. */
+    int rank;         /**< Number of axes, at most TARN_MAX_RANK. */
     int64_t shape[TARN_MAX_RANK];   /**< Sizes. */
     int64_t strides[TARN_MAX_RANK]; /**< Distance between neighbours, in elements. */
 } tarn_view;
@@ -282,7 +282,7 @@ typedef void (*tarn_parallel_for)(void *context, int count, void (*body)(void *a
 
 /** Who runs the parts of a pass. The results do not depend on it, not in one bit [S6]. */
 typedef struct tarn_executor {
-    int parts;                      /**< Parts to split a pass into; 0 or 1 runs it in the caller. */
+    int parts; /**< Parts to split a pass into; 0 or 1 runs it in the caller. */
     tarn_parallel_for parallel_for; /**< Not used when parts <= 1. */
     void *context;                  /**< Handed to parallel_for; owned by the caller. */
 } tarn_executor;
@@ -296,9 +296,10 @@ TARN_API tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, 
 /** Where plans live. Both functions or neither; they are called only by tarn_plan_create() and
  *  tarn_plan_destroy(), in the calling thread. */
 typedef struct tarn_allocator {
-    void *(*allocate)(void *context, size_t bytes); /**< As malloc: aligned for any type, or NULL. */
-    void (*release)(void *context, void *memory);   /**< As free. */
-    void *context;                                  /**< Owned by the caller. */
+    void *(*allocate)(void *context,
+                      size_t bytes);              /**< As malloc: aligned for any type, or NULL. */
+    void (*release)(void *context, void *memory); /**< As free. */
+    void *context;                                /**< Owned by the caller. */
 } tarn_allocator;
 
 /** Kernel families, as bits of a mask. */
@@ -331,7 +332,7 @@ typedef struct tarn_options {
     const tarn_view *layout[TARN_OPERANDS];
     tarn_executor executor;   /**< Serial by default. */
     tarn_allocator allocator; /**< malloc and free by default. */
-    uint32_t isa;             /**< Mask of kernel families to choose from; TARN_ISA_ALL by default. */
+    uint32_t isa; /**< Mask of kernel families to choose from; TARN_ISA_ALL by default. */
 } tarn_options;
 
 /** The defaults named above. */
@@ -489,7 +490,8 @@ TARN_API tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_
                                         tarn_error *error);
 /** Writes a problem so that parsing gives it back (the layout of x as dense or channels last; other
  *  strides are not expressed). Returns the full length like snprintf, negative for NULL. */
-TARN_API int tarn_problem_format(const tarn_pool *pool, const tarn_view *x, char *text, size_t size);
+TARN_API int tarn_problem_format(const tarn_pool *pool, const tarn_view *x, char *text,
+                                 size_t size);
 
 /** "0.1.0". Static text. */
 TARN_API const char *tarn_version(void);

@@ -23,7 +23,8 @@ extern const int tarn_kernel_row_count;
 #include "kernels.def"
 
 /* The last row that fits the problem and the mask of allowed ISAs; NULL if none does. */
-const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa);
+const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass,
+                                          uint32_t isa);
 
 /* "spec", "portable", ...; NULL beyond the last. */
 const char *tarn_isa_name(int bit);

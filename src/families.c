@@ -3,8 +3,12 @@
 
 static tarn_pool sliding(tarn_op op, int spatial)
 {
-    tarn_pool pool = {.op = op, .window = TARN_SLIDING, .spatial = spatial, .count_include_pad = 1,
-                      .beta = 1.0, .ties = TARN_TIES_FIRST};
+    tarn_pool pool = {.op = op,
+                      .window = TARN_SLIDING,
+                      .spatial = spatial,
+                      .count_include_pad = 1,
+                      .beta = 1.0,
+                      .ties = TARN_TIES_FIRST};
     for (int a = 0; a < TARN_MAX_SPATIAL; a++)
         pool.kernel[a] = pool.stride[a] = pool.dilation[a] = pool.out[a] = 1;
     return pool;
@@ -37,8 +41,8 @@ static tarn_pool sliding_nd(tarn_op op, int spatial, const int64_t *kernel, cons
 {
     tarn_pool pool = sliding(op, spatial);
     for (int a = 0; a < spatial && a < TARN_MAX_SPATIAL; a++) {
-        pool.kernel[a] = kernel[a];
-        pool.stride[a] = stride ? stride[a] : kernel[a];
+        pool.kernel[a] = kernel ? kernel[a] : 0;
+        pool.stride[a] = stride ? stride[a] : pool.kernel[a];
         pool.pad_lo[a] = pool.pad_hi[a] = padding ? padding[a] : 0;
     }
     return pool;
@@ -106,7 +110,7 @@ static tarn_pool adaptive(tarn_op op, int spatial, const int64_t *out)
     tarn_pool pool = sliding(op, spatial);
     pool.window = TARN_ADAPTIVE;
     for (int a = 0; a < spatial && a < TARN_MAX_SPATIAL; a++)
-        pool.out[a] = out[a];
+        pool.out[a] = out ? out[a] : 0;
     return pool;
 }
 

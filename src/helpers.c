@@ -85,7 +85,8 @@ static tarn_status check_output(const tarn_view *y, const tarn_view *x, tarn_ext
         (status = tarn_check_data("y", y->data, y->dtype, view_is_empty(y), error)))
         return status;
     if (tarn_extents_meet(x->data, x_extent, y->data, extent))
-        return tarn_fail(error, TARN_ALIAS, NO_AXIS, "y is written and shares memory with an input");
+        return tarn_fail(error, TARN_ALIAS, NO_AXIS,
+                         "y is written and shares memory with an input");
     return TARN_OK;
 }
 
@@ -144,8 +145,7 @@ tarn_status tarn_pad(const tarn_view *x, int spatial, const int64_t *lo, const i
     tarn_status status;
     if ((status = check_padding_arrays(lo, hi, error)) ||
         (status = check_input("x", x, spatial, &extent, error)) ||
-        (status = check_output(y, x, extent, error)) ||
-        (status = check_same_dtype(x, y, error)) ||
+        (status = check_output(y, x, extent, error)) || (status = check_same_dtype(x, y, error)) ||
         (status = inner_view(x, y, spatial, lo, hi, &inner, error)))
         return status;
     if (!view_is_empty(y)) {
@@ -178,8 +178,7 @@ tarn_status tarn_unpad(const tarn_view *x, int spatial, const int64_t *lo, const
     if ((status = check_padding_arrays(lo, hi, error)) ||
         (status = check_input("x", x, spatial, &extent, error)) ||
         (status = check_removal(x, spatial, lo, hi, error)) ||
-        (status = check_output(y, x, extent, error)) ||
-        (status = check_same_dtype(x, y, error)))
+        (status = check_output(y, x, extent, error)) || (status = check_same_dtype(x, y, error)))
         return status;
     if (y->rank < spatial)
         return tarn_fail(error, TARN_BAD_RANK, NO_AXIS, "y has rank %d, expected %d", y->rank,

@@ -7,10 +7,10 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[TARN_DTYPES] = {
-    [TARN_F64] = {"f64", 8}, [TARN_F32] = {"f32", 4}, [TARN_F16] = {"f16", 2},
-    [TARN_BF16] = {"bf16", 2}, [TARN_I8] = {"i8", 1}, [TARN_U8] = {"u8", 1},
-    [TARN_I16] = {"i16", 2}, [TARN_U16] = {"u16", 2}, [TARN_I32] = {"i32", 4},
-    [TARN_U32] = {"u32", 4}, [TARN_I64] = {"i64", 8}, [TARN_U64] = {"u64", 8},
+    [TARN_F64] = {"f64", 8},   [TARN_F32] = {"f32", 4}, [TARN_F16] = {"f16", 2},
+    [TARN_BF16] = {"bf16", 2}, [TARN_I8] = {"i8", 1},   [TARN_U8] = {"u8", 1},
+    [TARN_I16] = {"i16", 2},   [TARN_U16] = {"u16", 2}, [TARN_I32] = {"i32", 4},
+    [TARN_U32] = {"u32", 4},   [TARN_I64] = {"i64", 8}, [TARN_U64] = {"u64", 8},
 };
 
 static bool is_dtype(tarn_dtype dtype)
@@ -43,7 +43,7 @@ static tarn_view shaped(void *data, tarn_dtype dtype, int rank, const int64_t *s
 {
     tarn_view view = {.data = data, .dtype = dtype, .rank = rank};
     for (int a = 0; a < rank && a < TARN_MAX_RANK; a++)
-        view.shape[a] = shape[a];
+        view.shape[a] = shape ? shape[a] : -1;
     return view;
 }
 
@@ -107,10 +107,13 @@ static bool add_reach(int64_t size, int64_t stride, int64_t *lo, int64_t *hi)
     return checked_add(reach < 0 ? *lo : *hi, reach, reach < 0 ? lo : hi);
 }
 
-static tarn_status too_large(const char *name, tarn_error *error)
+static tarn_status too_large(const char *name, const tarn_view *view, int axis, tarn_error *error)
 {
-    return tarn_fail(error, TARN_OVERFLOW, NO_AXIS, "%s is too large: its bytes do not fit 63 bits",
-                     name);
+    return tarn_fail(
+        error, TARN_OVERFLOW, NO_AXIS,
+        "%s is too large: with size %lld and stride %lld on axis %d its bytes do not fit "
+        "63 bits",
+        name, (long long)view->shape[axis], (long long)view->strides[axis], axis);
 }
 
 tarn_status tarn_check_view(const char *name, const tarn_view *view, tarn_extent *extent,
@@ -134,10 +137,10 @@ tarn_status tarn_check_view(const char *name, const tarn_view *view, tarn_extent
         empty |= n == 0;
         /* A size of 0 must not hide an overflow of the others: other code may multiply them. */
         if (n > 0 && (!checked_mul(bytes, n, &bytes) || !add_reach(n, view->strides[a], &lo, &hi)))
-            return too_large(name, error);
+            return too_large(name, view, a, error);
     }
     if (!checked_add(hi, 1, &hi) || !checked_mul(lo, size, &lo) || !checked_mul(hi, size, &hi))
-        return too_large(name, error);
+        return too_large(name, view, 0, error);
     *extent = empty ? (tarn_extent){0, 0} : (tarn_extent){lo, hi};
     return TARN_OK;
 }
@@ -147,7 +150,7 @@ tarn_status tarn_check_no_overlap(const char *name, const tarn_view *view, tarn_
     /* Repeatedly take the axis with the least stride not yet taken: it must step over everything that
      * the axes before it reach. The extents were checked, so the sums below cannot overflow. */
     bool taken[TARN_MAX_RANK] = {false};
-    int64_t reach = 0;
+    uint64_t reach = 0;
     for (int a = 0; a < view->rank; a++) {
         if (view->shape[a] == 0)
             return TARN_OK;
@@ -155,9 +158,10 @@ tarn_status tarn_check_no_overlap(const char *name, const tarn_view *view, tarn_
     }
     for (;;) {
         int least = -1;
-        int64_t step = 0;
+        uint64_t step = 0;
         for (int a = 0; a < view->rank; a++) {
-            int64_t stride = view->strides[a] < 0 ? -view->strides[a] : view->strides[a];
+            uint64_t stride =
+                view->strides[a] < 0 ? -(uint64_t)view->strides[a] : (uint64_t)view->strides[a];
             if (!taken[a] && (least < 0 || stride < step)) {
                 least = a;
                 step = stride;
@@ -168,9 +172,10 @@ tarn_status tarn_check_no_overlap(const char *name, const tarn_view *view, tarn_
         if (step <= reach)
             return tarn_fail(error, TARN_BAD_LAYOUT, NO_AXIS,
                              "%s is written, but its elements overlap: stride %lld on axis %d "
-                             "does not step over the %lld elements inside it",
-                             name, (long long)view->strides[least], least, (long long)reach + 1);
-        reach += (view->shape[least] - 1) * step;
+                             "does not step over the %llu elements inside it",
+                             name, (long long)view->strides[least], least,
+                             (unsigned long long)reach + 1);
+        reach += (uint64_t)(view->shape[least] - 1) * step;
         taken[least] = true;
     }
 }
@@ -208,7 +213,9 @@ tarn_status tarn_check_data(const char *name, const void *data, tarn_dtype dtype
 
 bool tarn_extents_meet(const void *a, tarn_extent a_extent, const void *b, tarn_extent b_extent)
 {
-    uintptr_t a_lo = (uintptr_t)a + (uintptr_t)a_extent.lo, a_hi = (uintptr_t)a + (uintptr_t)a_extent.hi;
-    uintptr_t b_lo = (uintptr_t)b + (uintptr_t)b_extent.lo, b_hi = (uintptr_t)b + (uintptr_t)b_extent.hi;
+    uintptr_t a_lo = (uintptr_t)a + (uintptr_t)a_extent.lo,
+              a_hi = (uintptr_t)a + (uintptr_t)a_extent.hi;
+    uintptr_t b_lo = (uintptr_t)b + (uintptr_t)b_extent.lo,
+              b_hi = (uintptr_t)b + (uintptr_t)b_extent.hi;
     return a_lo < b_hi && b_lo < a_hi;
 }

@@ -19,22 +19,47 @@ static bool is_written(int operand)
     return operand != TARN_X && operand != TARN_DX && operand != TARN_GY;
 }
 
+static tarn_view dense_like(const tarn_view *like)
+{
+    tarn_view view = *like;
+    tarn_make_dense_like(&view, like);
+    return view;
+}
+
 /* The layout an operand has unless the caller gives another. Follows the order of tarn_operand, so
  * that y is settled before what defaults to it. */
 static tarn_view default_layout(const tarn_plan *plan, const tarn_view *y, int operand)
 {
-    tarn_view view;
     switch (operand) {
-    case TARN_Y: return *y;
+    case TARN_Y:
+        return *y;
     case TARN_X:
-    case TARN_DX: return plan->view[TARN_X];
-    case TARN_GX: view = plan->view[TARN_X]; tarn_make_dense_like(&view, &plan->view[TARN_X]); return view;
-    case OPERAND_SAVED: view = plan->view[TARN_Y]; tarn_make_dense_like(&view, &plan->view[TARN_Y]); return view;
-    default: view = plan->view[TARN_Y]; break;
+    case TARN_DX:
+        return plan->view[TARN_X];
+    case TARN_GX:
+        return dense_like(&plan->view[TARN_X]);
+    case OPERAND_SAVED:
+        return dense_like(&plan->view[TARN_Y]);
+    default:
+        break;
     }
+    tarn_view view = plan->view[TARN_Y];
     if (operand == TARN_INDICES)
         view.dtype = TARN_I64;
     return view;
+}
+
+/* Saved winners are dense, but not of the dtype that their view has: it stands for the shape. */
+static tarn_status set_saved_extent(tarn_plan *plan, tarn_error *error)
+{
+    const tarn_view *view = &plan->view[OPERAND_SAVED];
+    tarn_extent *extent = &plan->extent[OPERAND_SAVED];
+    *extent = (tarn_extent){0, plan->problem.element_bytes[OPERAND_SAVED]};
+    for (int a = 0; a < view->rank; a++)
+        if (!checked_mul(extent->hi, view->shape[a], &extent->hi))
+            return tarn_fail(error, TARN_OVERFLOW, NO_AXIS,
+                             "the saved winners are too large: their bytes do not fit 63 bits");
+    return TARN_OK;
 }
 
 static tarn_status set_layout(tarn_plan *plan, const tarn_view *y, int operand,
@@ -53,6 +78,8 @@ static tarn_status set_layout(tarn_plan *plan, const tarn_view *y, int operand,
     view->data = NULL;
     if ((status = tarn_check_view(name, view, &plan->extent[operand], error)))
         return status;
+    if (operand == OPERAND_SAVED)
+        return set_saved_extent(plan, error);
     return is_written(operand) ? tarn_check_no_overlap(name, view, error) : TARN_OK;
 }
 
@@ -74,9 +101,12 @@ static tarn_status set_layouts(tarn_plan *plan, const tarn_pool *pool, const tar
 /* Whether leading axes a and a+1 of the problem can be walked as one in every tensor. */
 static bool can_merge(const tarn_problem *problem, int a)
 {
-    for (int k = 0; k < OPERANDS; k++)
-        if (problem->lead_stride[k][a] != problem->lead_stride[k][a + 1] * problem->lead_size[a + 1])
+    for (int k = 0; k < OPERANDS; k++) {
+        int64_t step;
+        if (!checked_mul(problem->lead_stride[k][a + 1], problem->lead_size[a + 1], &step) ||
+            problem->lead_stride[k][a] != step)
             return false;
+    }
     return true;
 }
 
@@ -270,7 +300,7 @@ size_t tarn_plan_saved_bytes(const tarn_plan *plan)
 {
     if (!plan || !plan->kernel[TARN_FORWARD_SAVED])
         return 0;
-    return (size_t)count_bytes(plan, OPERAND_SAVED);
+    return (size_t)plan->extent[OPERAND_SAVED].hi;
 }
 
 int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t size)
@@ -292,11 +322,13 @@ int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t 
     for (const int *k = passes[pass].operands; *k >= 0; k++)
         if (plan->problem.op != TARN_AVG || *k != TARN_X || pass < TARN_JVP) /* avg is linear */
             bytes += count_bytes(plan, *k);
-    return snprintf(text, size,
-                    "%s: %s, the last row of the kernel table that takes this problem; moves %lld "
-                    "bytes, %lld interleaved lanes, %d part%s",
-                    passes[pass].name, plan->kernel[pass]->name, (long long)bytes,
-                    (long long)plan->problem.lanes,
-                    plan->executor.parts > 1 ? plan->executor.parts : 1,
-                    plan->executor.parts > 1 ? "s" : "");
+    char lanes[64] = "";
+    if (plan->problem.lanes > 1)
+        snprintf(lanes, sizeof lanes, ", %lld interleaved planes at a time",
+                 (long long)plan->problem.lanes);
+    return snprintf(
+        text, size, "%s: %s, the fastest kernel allowed for %s; moves %lld bytes%s, in %d part%s",
+        passes[pass].name, plan->kernel[pass]->name, tarn_dtype_name(plan->problem.dtype),
+        (long long)bytes, lanes, plan->executor.parts > 1 ? plan->executor.parts : 1,
+        plan->executor.parts > 1 ? "s" : "");
 }

@@ -51,8 +51,9 @@ typedef void tarn_kernel(const tarn_problem *problem, const tarn_tensors *tensor
 
 /* The pieces of a range of units that lie in one plane each. */
 typedef struct tarn_slab {
-    char *base[OPERANDS]; /* element [0,...,0] of the plane; NULL where the pass has no such tensor */
-    int64_t lo, hi;       /* coordinates on the first spatial axis of the written tensor */
+    char *
+        base[OPERANDS]; /* element [0,...,0] of the plane; NULL where the pass has no such tensor */
+    int64_t lo, hi;     /* coordinates on the first spatial axis of the written tensor */
 } tarn_slab;
 
 /* Takes the first slab off the units [*begin,end); `rows` is the units of a plane. False at the end. */
@@ -101,9 +102,14 @@ static inline int64_t load_winner(const tarn_problem *problem, const char *saved
     int64_t wide;
     int32_t narrow;
     switch (problem->element_bytes[OPERAND_SAVED]) {
-    case 1: return (unsigned char)saved[at] == 255 ? NO_WINNER : (unsigned char)saved[at];
-    case 4: memcpy(&narrow, saved + at * 4, 4); return narrow;
-    default: memcpy(&wide, saved + at * 8, 8); return wide;
+    case 1:
+        return (unsigned char)saved[at] == 255 ? NO_WINNER : (unsigned char)saved[at];
+    case 4:
+        memcpy(&narrow, saved + at * 4, 4);
+        return narrow;
+    default:
+        memcpy(&wide, saved + at * 8, 8);
+        return wide;
     }
 }
 

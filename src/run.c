@@ -34,8 +34,9 @@ static tarn_status check_aliases(const tarn_plan *plan, const call *call, tarn_e
             int a = call->used[w], b = call->used[k];
             if (tarn_extents_meet(call->tensors.base[a], plan->extent[a], call->tensors.base[b],
                                   plan->extent[b]))
-                return tarn_fail(error, TARN_ALIAS, NO_AXIS, "%s is written and shares memory with %s",
-                                 tarn_operand_name(a), tarn_operand_name(b));
+                return tarn_fail(error, TARN_ALIAS, NO_AXIS,
+                                 "%s is written and shares memory with %s", tarn_operand_name(a),
+                                 tarn_operand_name(b));
         }
     return TARN_OK;
 }
@@ -212,6 +213,8 @@ tarn_status tarn_pool_indices(const tarn_pool *pool, const tarn_view *x, const t
         return missing("indices", error);
     const tarn_view *layout[TARN_OPERANDS] = {[TARN_Y] = y, [TARN_INDICES] = indices};
     tarn_status status = plan_views(&plan, pool, x, layout, error);
+    if (!status && y && !y->data && plan.problem.planes > 0)
+        return missing("y", error);
     if (status)
         return status;
     return tarn_forward_indices(&plan, x->data, y ? y->data : NULL, indices->data, error);
@@ -225,6 +228,8 @@ tarn_status tarn_pool_jvp(const tarn_pool *pool, const tarn_view *x, const tarn_
         return missing(dx ? "dy" : "dx", error);
     const tarn_view *layout[TARN_OPERANDS] = {[TARN_DX] = dx, [TARN_Y] = y, [TARN_DY] = dy};
     tarn_status status = plan_views(&plan, pool, x, layout, error);
+    if (!status && y && !y->data && plan.problem.planes > 0)
+        return missing("y", error);
     if (status)
         return status;
     return tarn_jvp(&plan, x->data, dx->data, y ? y->data : NULL, dy->data, error);

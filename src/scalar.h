@@ -17,7 +17,8 @@
 #include <string.h>
 
 #if FLT_EVAL_METHOD != 0
-#error "tarn needs arithmetic in the type of its operands (FLT_EVAL_METHOD == 0, e.g. -msse2 -mfpmath=sse)"
+#error                                                                                             \
+    "tarn needs arithmetic in the type of its operands (FLT_EVAL_METHOD == 0, e.g. -msse2 -mfpmath=sse)"
 #endif
 #ifdef __FAST_MATH__
 #error "tarn must not be compiled with -ffast-math: it promises bits"
@@ -199,8 +200,9 @@ FLOAT_SCALAR(bf16, uint16_t, float)
     }                                                                                              \
     static inline name##_s name##_store(name##_a sum)                                              \
     {                                                                                              \
-        return sum < name##_lowest ? name##_lowest                                                 \
-                                   : sum > name##_highest ? name##_highest : (name##_s)sum;        \
+        return sum < name##_lowest    ? name##_lowest                                              \
+               : sum > name##_highest ? name##_highest                                             \
+                                      : (name##_s)sum;                                             \
     }                                                                                              \
     static inline name##_s name##_mean(name##_a sum, int64_t divisor)                              \
     {                                                                                              \

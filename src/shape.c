@@ -14,9 +14,12 @@ static tarn_status check_at_least(const char *what, int64_t value, int64_t least
                      (long long)value, axis, (long long)least);
 }
 
-static tarn_status overflows(const char *what, int axis, tarn_error *error)
+static tarn_status overflows(const char *what, int64_t a, int64_t b, int64_t c, int axis,
+                             tarn_error *error)
 {
-    return tarn_fail(error, TARN_OVERFLOW, axis, "%s on axis %d does not fit 63 bits", what, axis);
+    return tarn_fail(error, TARN_OVERFLOW, axis,
+                     "%s on axis %d does not fit 63 bits: %lld, %lld, %lld", what, axis,
+                     (long long)a, (long long)b, (long long)c);
 }
 
 /* Extended Euclid: the inverse of a modulo m for coprime a and m; 0 for m == 1. */
@@ -67,11 +70,14 @@ static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_er
 {
     int64_t extent, padded, bound;
     if (!checked_mul(axis->kernel - 1, axis->dilation, &extent) || !checked_add(extent, 1, &extent))
-        return overflows("the window's extent", a, error);
+        return tarn_fail(error, TARN_OVERFLOW, a,
+                         "kernel %lld with dilation %lld on axis %d spans more than 63 bits count",
+                         (long long)axis->kernel, (long long)axis->dilation, a);
     if (!checked_add(axis->size, axis->lo, &padded) || !checked_add(padded, axis->hi, &padded))
-        return overflows("the padded size", a, error);
+        return overflows("the sum of size and paddings", axis->size, axis->lo, axis->hi, a, error);
     if (!checked_add(padded, extent, &bound) || !checked_add(bound, axis->stride, &bound))
-        return overflows("padded size, window and stride", a, error);
+        return overflows("the sum of padded size, window and stride", padded, extent, axis->stride,
+                         a, error);
     if (padded < extent && axis->dilation == 1)
         return tarn_fail(error, TARN_DOES_NOT_FIT, a,
                          "kernel %lld does not fit axis %d: padded size is %lld",
@@ -106,12 +112,10 @@ static tarn_status check_adaptive(tarn_axis *axis, int64_t out, int a, tarn_erro
         return status;
     axis->adaptive = true;
     axis->out = out;
-    /* The longest window: starts lie size/out apart, ends are rounded up and starts down. */
-    axis->kernel = 1;
-    if (axis->size % out == 0)
-        axis->kernel = axis->size / out;
-    else if (axis->size > 1)
-        axis->kernel = min_i64(axis->size, axis->size / out + 2);
+    /* The longest window. With q = size/out and r/n the fraction left in lowest terms, window i covers
+     * ceil((i+1)(q + r/n)) - floor(i(q + r/n)): q cells, and 0, 1 or 2 more for r = 0, 1, more. */
+    int64_t rest = axis->size % out / greatest_common_divisor(axis->size, out);
+    axis->kernel = axis->size / out + (rest > 1 ? 2 : rest);
     return TARN_OK;
 }
 
@@ -120,7 +124,8 @@ static tarn_status check_axis(const tarn_pool *pool, int a, tarn_axis *axis, tar
     if (axis->size < 1)
         return tarn_fail(error, TARN_BAD_SHAPE, a, "spatial axis %d is empty", a);
     switch (pool->window) {
-    case TARN_ADAPTIVE: return check_adaptive(axis, pool->out[a], a, error);
+    case TARN_ADAPTIVE:
+        return check_adaptive(axis, pool->out[a], a, error);
     case TARN_GLOBAL:
         axis->kernel = axis->size;
         axis->stride = axis->dilation = 1;
@@ -143,7 +148,8 @@ static tarn_status check_enumerations(const tarn_pool *pool, tarn_error *error)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a window rule",
                          (int)pool->window);
     if ((int)pool->ties < 0 || pool->ties >= TARN_TIES)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a tie rule", (int)pool->ties);
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a tie rule",
+                         (int)pool->ties);
     return TARN_OK;
 }
 
@@ -161,16 +167,25 @@ static tarn_status check_values(const tarn_pool *pool, tarn_dtype dtype, tarn_er
     return TARN_OK;
 }
 
-/* Taps of a window and windows of a plane, as products: they are divisors, counts and indices. */
+/* Multiplies *product by the next factor of a number that is a divisor, a count or an index. */
+static tarn_status multiply(const char *what, int64_t *product, int64_t factor, int axis,
+                            tarn_error *error)
+{
+    if (checked_mul(*product, factor, product))
+        return TARN_OK;
+    return tarn_fail(error, TARN_OVERFLOW, axis,
+                     "the number of %s does not fit 63 bits: %lld up to axis %d, times %lld", what,
+                     (long long)*product, axis, (long long)factor);
+}
+
 static tarn_status check_products(tarn_problem *problem, tarn_error *error)
 {
     int64_t taps = 1, windows = 1;
-    for (int a = 0; a < problem->spatial; a++) {
-        if (!checked_mul(taps, problem->axis[a].kernel, &taps))
-            return overflows("the number of taps, up to and", a, error);
-        if (!checked_mul(windows, problem->axis[a].out, &windows))
-            return overflows("the number of windows, up to and", a, error);
-    }
+    tarn_status status;
+    for (int a = 0; a < problem->spatial; a++)
+        if ((status = multiply("taps", &taps, problem->axis[a].kernel, a, error)) ||
+            (status = multiply("windows", &windows, problem->axis[a].out, a, error)))
+            return status;
     problem->element_bytes[OPERAND_SAVED] = taps <= 255 ? 1 : taps <= INT32_MAX ? 4 : 8;
     return TARN_OK;
 }
@@ -241,8 +256,12 @@ tarn_status tarn_output_size(int64_t size, int64_t kernel, int64_t stride, int64
                              int64_t pad_lo, int64_t pad_hi, int ceil_mode, int64_t *out,
                              tarn_error *error)
 {
-    tarn_axis axis = {.size = size, .kernel = kernel, .stride = stride, .dilation = dilation,
-                      .lo = pad_lo, .hi = pad_hi};
+    tarn_axis axis = {.size = size,
+                      .kernel = kernel,
+                      .stride = stride,
+                      .dilation = dilation,
+                      .lo = pad_lo,
+                      .hi = pad_hi};
     if (!out)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "out is NULL");
     if (size < 1)

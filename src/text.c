@@ -18,8 +18,8 @@ typedef struct {
     tarn_pool *pool;
     tarn_view *x;
     tarn_error *error;
-    int values;      /* greatest number of per-axis values seen; 0: none */
-    int spatial;     /* given by d<n>; 0: not given */
+    int values;  /* greatest number of per-axis values seen; 0: none */
+    int spatial; /* given by d<n>; 0: not given */
     bool ties_given, shape_given, dtype_given, window_given, channels_last;
     int64_t shape[TARN_MAX_RANK];
     int rank;
@@ -145,6 +145,8 @@ static tarn_status take_sliding(parser *p)
 
 static tarn_status take_window(parser *p)
 {
+    if (p->window_given)
+        return bad_text(p, "one window only");
     p->window_given = true;
     if (take(p, "k")) {
         p->pool->window = TARN_SLIDING;
@@ -162,6 +164,8 @@ static tarn_status take_window(parser *p)
 static tarn_status take_shape(parser *p)
 {
     tarn_status status;
+    if (p->shape_given)
+        return bad_text(p, "one shape only");
     p->shape_given = true;
     do {
         if (p->rank == TARN_MAX_RANK)
@@ -186,7 +190,7 @@ static tarn_status take_beta(parser *p)
 {
     char *end;
     p->pool->beta = strtod(p->at, &end);
-    if (end == p->at)
+    if (end == p->at || isspace((unsigned char)*p->at))
         return bad_text(p, "a number");
     p->at = end;
     return TARN_OK;
@@ -207,7 +211,9 @@ static tarn_status take_spatial(parser *p)
 {
     int64_t number;
     tarn_status status = take_integer(p, &number);
-    if (!status && (number < 1 || number > TARN_MAX_SPATIAL))
+    if (status)
+        return status;
+    if ((number < 1 || number > TARN_MAX_SPATIAL))
         return bad_text(p, "1 to 8 spatial axes");
     p->spatial = (int)number;
     return status;
@@ -216,8 +222,9 @@ static tarn_status take_spatial(parser *p)
 /* One word behind the operator. */
 static tarn_status take_item(parser *p)
 {
+    bool second = p->dtype_given;
     if (take_dtype(p))
-        return TARN_OK;
+        return second ? bad_text(p, "one dtype only") : TARN_OK;
     if (take_word(p, "ceil")) {
         p->pool->ceil_mode = 1;
         return TARN_OK;
@@ -238,7 +245,7 @@ static tarn_status take_item(parser *p)
         return take_beta(p);
     if (take(p, "d"))
         return take_spatial(p);
-    return isdigit((unsigned char)*p->at) ? take_shape(p) : take_window(p);
+    return isdigit((unsigned char)*p->at) || *p->at == '-' ? take_shape(p) : take_window(p);
 }
 
 static tarn_status take_items(parser *p)
@@ -285,7 +292,9 @@ tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, 
 {
     if (!text || !pool || !x)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL",
-                         !text ? "text" : pool ? "x" : "pool");
+                         !text  ? "text"
+                         : pool ? "x"
+                                : "pool");
     tarn_pool result = tarn_max_pool(2);
     parser p = {.text = text, .at = text, .pool = &result, .x = x, .error = error};
     int op;
@@ -325,7 +334,8 @@ put(writer *w, const char *format, ...)
 }
 
 /* One number if all are equal and more than one axis does not have to be told apart. */
-static void put_values(writer *w, const char *letter, const int64_t *lo, const int64_t *hi, int count)
+static void put_values(writer *w, const char *letter, const int64_t *lo, const int64_t *hi,
+                       int count)
 {
     int distinct = 1;
     for (int a = 1; a < count; a++)
@@ -397,7 +407,9 @@ int tarn_problem_format(const tarn_pool *pool, const tarn_view *x, char *text, s
         return -1;
     if ((int)pool->op < 0 || pool->op >= TARN_OPS)
         return -1;
-    int count = pool->spatial < 1 ? 1 : pool->spatial > TARN_MAX_SPATIAL ? TARN_MAX_SPATIAL : pool->spatial;
+    int count = pool->spatial < 1                  ? 1
+                : pool->spatial > TARN_MAX_SPATIAL ? TARN_MAX_SPATIAL
+                                                   : pool->spatial;
     put(&w, "%s", op_names[pool->op]);
     put_window(&w, pool, count);
     if (pool->spatial != usual_spatial(x->rank))

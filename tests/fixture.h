@@ -70,19 +70,32 @@ static inline void put_number(tarn_dtype dtype, void *at, double number)
         break;                                                                                     \
     }
     switch (dtype) {
-    case TARN_F64: PUT(double, number)
-    case TARN_F32: PUT(float, number)
-    case TARN_F16: PUT(uint16_t, f16_narrow(number))
-    case TARN_BF16: PUT(uint16_t, bf16_narrow(number))
-    case TARN_I8: PUT(int8_t, number)
-    case TARN_U8: PUT(uint8_t, number)
-    case TARN_I16: PUT(int16_t, number)
-    case TARN_U16: PUT(uint16_t, number)
-    case TARN_I32: PUT(int32_t, number)
-    case TARN_U32: PUT(uint32_t, number)
-    case TARN_I64: PUT(int64_t, number)
-    case TARN_U64: PUT(uint64_t, number)
-    default: abort();
+    case TARN_F64:
+        PUT(double, number)
+    case TARN_F32:
+        PUT(float, number)
+    case TARN_F16:
+        PUT(uint16_t, f16_narrow(number))
+    case TARN_BF16:
+        PUT(uint16_t, bf16_narrow(number))
+    case TARN_I8:
+        PUT(int8_t, number)
+    case TARN_U8:
+        PUT(uint8_t, number)
+    case TARN_I16:
+        PUT(int16_t, number)
+    case TARN_U16:
+        PUT(uint16_t, number)
+    case TARN_I32:
+        PUT(int32_t, number)
+    case TARN_U32:
+        PUT(uint32_t, number)
+    case TARN_I64:
+        PUT(int64_t, number)
+    case TARN_U64:
+        PUT(uint64_t, number)
+    default:
+        abort();
     }
 #undef PUT
 }
@@ -96,19 +109,32 @@ static inline double get_number(tarn_dtype dtype, const void *at)
         return (double)conversion(stored);                                                         \
     }
     switch (dtype) {
-    case TARN_F64: GET(double, )
-    case TARN_F32: GET(float, )
-    case TARN_F16: GET(uint16_t, f16_load)
-    case TARN_BF16: GET(uint16_t, bf16_load)
-    case TARN_I8: GET(int8_t, )
-    case TARN_U8: GET(uint8_t, )
-    case TARN_I16: GET(int16_t, )
-    case TARN_U16: GET(uint16_t, )
-    case TARN_I32: GET(int32_t, )
-    case TARN_U32: GET(uint32_t, )
-    case TARN_I64: GET(int64_t, )
-    case TARN_U64: GET(uint64_t, )
-    default: abort();
+    case TARN_F64:
+        GET(double, )
+    case TARN_F32:
+        GET(float, )
+    case TARN_F16:
+        GET(uint16_t, f16_load)
+    case TARN_BF16:
+        GET(uint16_t, bf16_load)
+    case TARN_I8:
+        GET(int8_t, )
+    case TARN_U8:
+        GET(uint8_t, )
+    case TARN_I16:
+        GET(int16_t, )
+    case TARN_U16:
+        GET(uint16_t, )
+    case TARN_I32:
+        GET(int32_t, )
+    case TARN_U32:
+        GET(uint32_t, )
+    case TARN_I64:
+        GET(int64_t, )
+    case TARN_U64:
+        GET(uint64_t, )
+    default:
+        abort();
     }
 #undef GET
 }

@@ -27,8 +27,14 @@ typedef struct {
     int64_t out[3]; /* expected where the code is TARN_OK */
 } request;
 
-#define ONES {1, 1, 1}
-#define NONE {0, 0, 0}
+#define ONES                                                                                       \
+    {                                                                                              \
+        1, 1, 1                                                                                    \
+    }
+#define NONE                                                                                       \
+    {                                                                                              \
+        0, 0, 0                                                                                    \
+    }
 #define SLIDE(op, dtype) TARN_##op, TARN_SLIDING, TARN_##dtype
 #define ADAPT(op, dtype) TARN_##op, TARN_ADAPTIVE, TARN_##dtype
 
@@ -1055,16 +1061,61 @@ static const mismatch gradients[] = {
 };
 
 static const mismatch index_shapes[] = {
-    {"3 CVE-2021-29570 argmax of one element", TARN_MAX, TARN_SLIDING, 4, {1, 1, 1, 3}, 2, {1, 1},
-     {1, 1}, 1, {1}, TARN_BAD_RANK},
-    {"4 CVE-2021-29573 argmax [0]", TARN_MAX, TARN_SLIDING, 4, {1, 1, 2, 2}, 2, {1, 1}, {1, 1}, 1,
-     {0}, TARN_BAD_RANK},
-    {"72 pytorch#141100 indices (5,4,1,3) for (5,4,5,1,3)", TARN_MAX, TARN_SLIDING, 5,
-     {5, 4, 5, 1, 3}, 3, {1, 1, 1}, {1, 1, 1}, 4, {5, 4, 1, 3}, TARN_BAD_RANK},
-    {"74 pytorch#142459 indices (0,2,1,3,2)", TARN_MAX, TARN_SLIDING, 5, {1, 2, 1, 3, 2}, 3,
-     {1, 1, 1}, {1, 1, 1}, 5, {0, 2, 1, 3, 2}, TARN_BAD_SHAPE},
-    {"76 pytorch#142838 indices with zeros", TARN_MAX, TARN_SLIDING, 3, {1, 2, 2}, 2, {1, 1},
-     {1, 1}, 3, {1, 0, 2}, TARN_BAD_SHAPE},
+    {"3 CVE-2021-29570 argmax of one element",
+     TARN_MAX,
+     TARN_SLIDING,
+     4,
+     {1, 1, 1, 3},
+     2,
+     {1, 1},
+     {1, 1},
+     1,
+     {1},
+     TARN_BAD_RANK},
+    {"4 CVE-2021-29573 argmax [0]",
+     TARN_MAX,
+     TARN_SLIDING,
+     4,
+     {1, 1, 2, 2},
+     2,
+     {1, 1},
+     {1, 1},
+     1,
+     {0},
+     TARN_BAD_RANK},
+    {"72 pytorch#141100 indices (5,4,1,3) for (5,4,5,1,3)",
+     TARN_MAX,
+     TARN_SLIDING,
+     5,
+     {5, 4, 5, 1, 3},
+     3,
+     {1, 1, 1},
+     {1, 1, 1},
+     4,
+     {5, 4, 1, 3},
+     TARN_BAD_RANK},
+    {"74 pytorch#142459 indices (0,2,1,3,2)",
+     TARN_MAX,
+     TARN_SLIDING,
+     5,
+     {1, 2, 1, 3, 2},
+     3,
+     {1, 1, 1},
+     {1, 1, 1},
+     5,
+     {0, 2, 1, 3, 2},
+     TARN_BAD_SHAPE},
+    {"76 pytorch#142838 indices with zeros",
+     TARN_MAX,
+     TARN_SLIDING,
+     3,
+     {1, 2, 2},
+     2,
+     {1, 1},
+     {1, 1},
+     3,
+     {1, 0, 2},
+     TARN_BAD_SHAPE},
 };
 
 static tarn_pool pool_of_mismatch(const mismatch *m)
@@ -1323,8 +1374,8 @@ static void test_permuted_input(void)
         abort();
     for (int k = 0; k < N * C * L; k++)
         x[k] = (float)k;
-    tarn_view view = {.data = x, .dtype = TARN_F32, .rank = 3, .shape = {L, C, N},
-                      .strides = {1, L, C * L}};
+    tarn_view view = {
+        .data = x, .dtype = TARN_F32, .rank = 3, .shape = {L, C, N}, .strides = {1, L, C * L}};
     tarn_view out = tarn_view_dense(y, TARN_F32, 3, shape);
     tarn_pool pool = tarn_max_pool(1);
     CHECK(tarn_pool_forward(&pool, &view, &out, NULL) == TARN_OK, "56 pytorch#47054");

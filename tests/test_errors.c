@@ -12,8 +12,9 @@
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define POW2(n) (INT64_C(1) << (n))
 
-static const int64_t extremes[] = {0,           -1,          POW2(31) - 1, POW2(31),  POW2(31) + 1,
-                                   POW2(32) - 1, POW2(32) + 1, POW2(62),     INT64_MAX, INT64_MIN};
+static const int64_t extremes[] = {
+    0,        -1,        POW2(31) - 1, POW2(31), POW2(31) + 1, POW2(32) - 1, POW2(32) + 1,
+    POW2(62), INT64_MAX, INT64_MIN};
 
 /* ---- A scene: one problem with all its tensors, ready to be spoilt -------------------------- */
 
@@ -137,13 +138,18 @@ static tarn_status run_planned(scene *s, entry e, const tarn_plan *plan, tarn_er
     for (int k = 0; k < TENSORS; k++)
         p[k] = data_or_null(s, k);
     switch (e) {
-    case PLAN_FORWARD: return tarn_forward(plan, p[TARN_X], p[TARN_Y], NULL, error);
-    case PLAN_SAVED: return tarn_forward(plan, p[TARN_X], p[TARN_Y], p[SAVED], error);
+    case PLAN_FORWARD:
+        return tarn_forward(plan, p[TARN_X], p[TARN_Y], NULL, error);
+    case PLAN_SAVED:
+        return tarn_forward(plan, p[TARN_X], p[TARN_Y], p[SAVED], error);
     case PLAN_INDICES:
         return tarn_forward_indices(plan, p[TARN_X], p[TARN_Y], p[TARN_INDICES], error);
-    case PLAN_JVP: return tarn_jvp(plan, p[TARN_X], p[TARN_DX], p[TARN_Y], p[TARN_DY], error);
-    case PLAN_VJP: return tarn_vjp(plan, p[TARN_X], NULL, p[TARN_GY], p[TARN_GX], error);
-    default: return tarn_vjp(plan, NULL, p[SAVED], p[TARN_GY], p[TARN_GX], error);
+    case PLAN_JVP:
+        return tarn_jvp(plan, p[TARN_X], p[TARN_DX], p[TARN_Y], p[TARN_DY], error);
+    case PLAN_VJP:
+        return tarn_vjp(plan, p[TARN_X], NULL, p[TARN_GY], p[TARN_GX], error);
+    default:
+        return tarn_vjp(plan, NULL, p[SAVED], p[TARN_GY], p[TARN_GX], error);
     }
 }
 
@@ -153,13 +159,16 @@ static tarn_status call_entry(scene *s, entry e, tarn_error *error)
     for (int k = 0; k < TENSORS; k++)
         v[k] = view_or_null(s, k);
     switch (e) {
-    case POOL_FORWARD: return tarn_pool_forward(&s->pool, v[TARN_X], v[TARN_Y], error);
+    case POOL_FORWARD:
+        return tarn_pool_forward(&s->pool, v[TARN_X], v[TARN_Y], error);
     case POOL_INDICES:
         return tarn_pool_indices(&s->pool, v[TARN_X], v[TARN_Y], v[TARN_INDICES], error);
     case POOL_JVP:
         return tarn_pool_jvp(&s->pool, v[TARN_X], v[TARN_DX], v[TARN_Y], v[TARN_DY], error);
-    case POOL_VJP: return tarn_pool_vjp(&s->pool, v[TARN_X], v[TARN_GY], v[TARN_GX], error);
-    default: break;
+    case POOL_VJP:
+        return tarn_pool_vjp(&s->pool, v[TARN_X], v[TARN_GY], v[TARN_GX], error);
+    default:
+        break;
     }
     tarn_plan *plan;
     tarn_view x = s->memory[TARN_X].view; /* the layout; the data may be spoilt */
@@ -214,7 +223,8 @@ static tarn_status ask(scene *s, int how, tarn_error *error)
         if (status == TARN_OK)
             tarn_plan_destroy(plan);
         return status;
-    default: return call_entry(s, POOL_FORWARD + how - ASK_FORWARD, error);
+    default:
+        return call_entry(s, POOL_FORWARD + how - ASK_FORWARD, error);
     }
 }
 
@@ -225,8 +235,8 @@ static void expect_from_all(scene *s, const char *what, tarn_status code, int ax
         tarn_error error = {.axis = 99};
         tarn_status status = ask(s, how, &error);
         CHECK(status == code && error.code == code && error.axis == axis,
-              "%s (asked way %d): %s, axis %d, %s", what, how, tarn_status_name(status),
-              error.axis, error.message);
+              "%s (asked way %d): %s, axis %d, %s", what, how, tarn_status_name(status), error.axis,
+              error.message);
         CHECK(strstr(error.message, words), "%s (asked way %d): \"%s\" lacks \"%s\"", what, how,
               error.message, words);
         CHECK(ask(s, how, NULL) == code, "%s (asked way %d) with a NULL error", what, how);
@@ -289,14 +299,16 @@ SPOIL(dilated_too_large, s->pool.kernel[1] = 4; s->pool.dilation[1] = 3)
 SPOIL(extent_overflow, s->pool.kernel[1] = POW2(40); s->pool.dilation[1] = POW2(40))
 SPOIL(padded_overflow, s->pool.pad_lo[0] = INT64_MAX)
 SPOIL(both_paddings_overflow, s->pool.pad_lo[0] = s->pool.pad_hi[0] = POW2(62))
-SPOIL(taps_overflow, for (int a = 0; a < 2; a++) {
-    s->pool.kernel[a] = s->pool.pad_lo[a] = POW2(40);
-    s->pool.stride[a] = POW2(41);
-})
-SPOIL(windows_overflow, for (int a = 0; a < 2; a++) {
-    s->pool.pad_lo[a] = POW2(40);
-    s->pool.stride[a] = 1;
-})
+SPOIL(
+    taps_overflow, for (int a = 0; a < 2; a++) {
+        s->pool.kernel[a] = s->pool.pad_lo[a] = POW2(40);
+        s->pool.stride[a] = POW2(41);
+    })
+SPOIL(
+    windows_overflow, for (int a = 0; a < 2; a++) {
+        s->pool.pad_lo[a] = POW2(40);
+        s->pool.stride[a] = 1;
+    })
 SPOIL(adaptive_zero, s->pool.window = TARN_ADAPTIVE; s->pool.out[0] = 0)
 SPOIL(adaptive_negative, s->pool.window = TARN_ADAPTIVE; s->pool.out[1] = -7)
 SPOIL(adaptive_overflow, s->pool.window = TARN_ADAPTIVE; s->pool.out[0] = s->pool.out[1] = POW2(40))
@@ -418,8 +430,8 @@ static bool agrees(verdict v, tarn_status status)
 }
 
 static const size_t sliding_members[] = {offsetof(tarn_pool, kernel), offsetof(tarn_pool, stride),
-                                         offsetof(tarn_pool, dilation),
-                                         offsetof(tarn_pool, pad_lo), offsetof(tarn_pool, pad_hi)};
+                                         offsetof(tarn_pool, dilation), offsetof(tarn_pool, pad_lo),
+                                         offsetof(tarn_pool, pad_hi)};
 
 static int64_t *member_of(tarn_pool *pool, size_t offset, int axis)
 {
@@ -517,8 +529,7 @@ static void test_shape_queries(void)
             n[which] = extremes[e];
             tarn_pool pool = tarn_max_pool2d_padded(n[0], n[1], n[2], n[3]);
             verdict h = judge_axis(&pool, 0, 6), w = judge_axis(&pool, 1, 7);
-            tarn_status status =
-                tarn_pool2d_shape(3, shape, n[0], n[1], n[2], n[3], out, NULL);
+            tarn_status status = tarn_pool2d_shape(3, shape, n[0], n[1], n[2], n[3], out, NULL);
             verdict v = h.status ? h : w;
             v.may_overflow |= w.may_overflow || h.out * w.out > POW2(60);
             CHECK(agrees(v, status), "pool2d_shape %lld %lld %lld %lld: %s", (long long)n[0],
@@ -660,8 +671,7 @@ static void check_misfit_of_plan(const misfit *m, int operand)
     m->spoil(&s.view[operand]);
     s.options.layout[operand] = &s.view[operand];
     tarn_status expected = is_read(operand) ? m->read : m->written;
-    tarn_status status =
-        tarn_plan_create(&plan, &s.pool, &s.view[TARN_X], &s.options, &error);
+    tarn_status status = tarn_plan_create(&plan, &s.pool, &s.view[TARN_X], &s.options, &error);
     CHECK(status == expected && (status == TARN_OK) == (plan != NULL), "%s of layout %s: %s: %s",
           m->what, operand_words[operand], tarn_status_name(status), error.message);
     tarn_plan_destroy(plan);
@@ -725,8 +735,10 @@ static void test_extreme_strides(void)
 static void test_extreme_leading_strides(void)
 {
     const int64_t shape[3] = {2, 2, 1};
-    static const int64_t strides[][2] = {{1, POW2(62)},          {POW2(61), POW2(62)},
-                                         {INT64_MIN, INT64_MAX - 1}, {0, INT64_MAX - 1},
+    static const int64_t strides[][2] = {{1, POW2(62)},
+                                         {POW2(61), POW2(62)},
+                                         {INT64_MIN, INT64_MAX - 1},
+                                         {0, INT64_MAX - 1},
                                          {POW2(32), POW2(62)}};
     tarn_pool pool = tarn_max_pool(1);
     for (int c = 0; c < COUNT(strides); c++) {
@@ -979,9 +991,9 @@ static void test_saved_bytes_and_explain(void)
         tarn_op op;
         tarn_ties ties;
         bool saves;
-    } cases[] = {{TARN_MAX, TARN_TIES_FIRST, true},   {TARN_MIN, TARN_TIES_FIRST, true},
-                 {TARN_MAX, TARN_TIES_ALL, false},    {TARN_MIN, TARN_TIES_SPLIT, false},
-                 {TARN_AVG, TARN_TIES_FIRST, false},  {TARN_SMOOTH, TARN_TIES_FIRST, false}};
+    } cases[] = {{TARN_MAX, TARN_TIES_FIRST, true},  {TARN_MIN, TARN_TIES_FIRST, true},
+                 {TARN_MAX, TARN_TIES_ALL, false},   {TARN_MIN, TARN_TIES_SPLIT, false},
+                 {TARN_AVG, TARN_TIES_FIRST, false}, {TARN_SMOOTH, TARN_TIES_FIRST, false}};
     for (int c = 0; c < COUNT(cases); c++) {
         char text[400], start[8];
         tarn_plan *plan;
@@ -1250,9 +1262,13 @@ static kit make_kit(void)
 {
     const int64_t small[3] = {2, 3, 4}, large[3] = {2, 6, 7}, ones[3] = {2, 1, 1};
     rng r = {3};
-    kit k = {.x = tensor_dense(TARN_F32, 3, small), .y = tensor_dense(TARN_F32, 3, large),
-             .indices = tensor_dense(TARN_I64, 3, small), .fold = tensor_dense(TARN_F32, 3, ones),
-             .lo = {1, 1}, .hi = {2, 2}, .spatial = 2};
+    kit k = {.x = tensor_dense(TARN_F32, 3, small),
+             .y = tensor_dense(TARN_F32, 3, large),
+             .indices = tensor_dense(TARN_I64, 3, small),
+             .fold = tensor_dense(TARN_F32, 3, ones),
+             .lo = {1, 1},
+             .hi = {2, 2},
+             .spatial = 2};
     fill(&k.x.view, &r, random_small);
     for (int n = 0; n < 24; n++)
         ((int64_t *)(void *)k.indices.memory)[n] = n % 12;
@@ -1292,10 +1308,14 @@ static const char *const helper_names[HELPERS] = {"pad", "unpad", "unpool", "fol
 static tarn_status call_helper(kit *k, int helper, tarn_error *error)
 {
     switch (helper) {
-    case PAD: return tarn_pad(k->px, k->spatial, k->plo, k->phi, k->py, error);
-    case UNPAD: return tarn_unpad(k->py, k->spatial, k->plo, k->phi, k->px, error);
-    case UNPOOL: return tarn_unpool(k->px, k->pi, k->spatial, k->py, error);
-    default: return tarn_global_fold(k->px, k->spatial, ignore_element, NULL, &k->vf, error);
+    case PAD:
+        return tarn_pad(k->px, k->spatial, k->plo, k->phi, k->py, error);
+    case UNPAD:
+        return tarn_unpad(k->py, k->spatial, k->plo, k->phi, k->px, error);
+    case UNPOOL:
+        return tarn_unpool(k->px, k->pi, k->spatial, k->py, error);
+    default:
+        return tarn_global_fold(k->px, k->spatial, ignore_element, NULL, &k->vf, error);
     }
 }
 
@@ -1536,11 +1556,11 @@ static void test_overflow_sentences(void)
 
 static void test_names(void)
 {
-    static const char *const names[] = {
-        "TARN_OK",       "TARN_BAD_ARGUMENT", "TARN_BAD_RANK",    "TARN_BAD_SHAPE",
-        "TARN_BAD_WINDOW", "TARN_DOES_NOT_FIT", "TARN_BAD_VALUE",   "TARN_BAD_DTYPE",
-        "TARN_BAD_LAYOUT", "TARN_OVERFLOW",     "TARN_ALIAS",       "TARN_BAD_INDEX",
-        "TARN_NO_MEMORY",  "TARN_UNSUPPORTED",  "TARN_BAD_TEXT"};
+    static const char *const names[] = {"TARN_OK",        "TARN_BAD_ARGUMENT", "TARN_BAD_RANK",
+                                        "TARN_BAD_SHAPE", "TARN_BAD_WINDOW",   "TARN_DOES_NOT_FIT",
+                                        "TARN_BAD_VALUE", "TARN_BAD_DTYPE",    "TARN_BAD_LAYOUT",
+                                        "TARN_OVERFLOW",  "TARN_ALIAS",        "TARN_BAD_INDEX",
+                                        "TARN_NO_MEMORY", "TARN_UNSUPPORTED",  "TARN_BAD_TEXT"};
     for (int k = 0; k < COUNT(names); k++)
         CHECK(strcmp(tarn_status_name((tarn_status)k), names[k]) == 0, "%d", k);
     CHECK(strcmp(tarn_status_name((tarn_status)-1), "unknown") == 0, "-1");

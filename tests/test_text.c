@@ -48,7 +48,8 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
         return a->divisor == b->divisor && !a->count_include_pad == !b->count_include_pad;
     case TARN_SMOOTH:
         return same_beta(a->beta, b->beta) && !a->count_include_pad == !b->count_include_pad;
-    default: return a->ties == b->ties;
+    default:
+        return a->ties == b->ties;
     }
 }
 
@@ -298,18 +299,23 @@ static void test_bad_problems(void)
 static int64_t random_number(rng *r)
 {
     switch (rng_range(r, 0, 9)) {
-    case 0: return (int64_t)rng_next(r);
-    case 1: return -rng_range(r, 0, 9);
-    case 2: return INT64_MAX - rng_range(r, 0, 1);
-    case 3: return INT64_MIN + rng_range(r, 0, 1);
-    default: return rng_range(r, 0, 4);
+    case 0:
+        return (int64_t)rng_next(r);
+    case 1:
+        return -rng_range(r, 0, 9);
+    case 2:
+        return INT64_MAX - rng_range(r, 0, 1);
+    case 3:
+        return INT64_MIN + rng_range(r, 0, 1);
+    default:
+        return rng_range(r, 0, 4);
     }
 }
 
 static double random_beta(rng *r)
 {
-    static const double special[] = {0.0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN,
-                                     5e-324, 0.1, 1e300};
+    static const double special[] = {
+        0.0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 5e-324, 0.1, 1e300};
     if (rng_range(r, 0, 1))
         return special[rng_range(r, 0, COUNT(special) - 1)];
     uint64_t bits = rng_next(r);
@@ -419,10 +425,13 @@ static void fuzz_bytes(rng *r)
 static void fuzz_pieces(rng *r)
 {
     static const char *const pieces[] = {
-        "max", "min", "avg",  "smooth", " ",  "k",    "s",     "p",     "e",    "a",
-        "3",   "-",   "1,2",  ":",      ",",  "x",    "f32",   "bf16",  "u8",   "global",
-        "d2",  "d",   "flat", "last",   "0",  "ceil", "nopad", "div=",  "beta=", "ties=all",
-        "8x8", "1e9", "nan",  "inf",    "0x", "9223372036854775807",    "  ",   "."};
+        "max", "min",    "avg",   "smooth", " ",     "k",
+        "s",   "p",      "e",     "a",      "3",     "-",
+        "1,2", ":",      ",",     "x",      "f32",   "bf16",
+        "u8",  "global", "d2",    "d",      "flat",  "last",
+        "0",   "ceil",   "nopad", "div=",   "beta=", "ties=all",
+        "8x8", "1e9",    "nan",   "inf",    "0x",    "9223372036854775807",
+        "  ",  "."};
     char text[512] = "";
     size_t length = 0;
     if (rng_range(r, 0, 3))
@@ -439,16 +448,23 @@ static void fuzz_pieces(rng *r)
 static void fuzz_mutation(rng *r)
 {
     char text[200];
-    snprintf(text, sizeof text, "%s", rng_range(r, 0, 1)
-                                          ? "avg k3,5s2,1p1:2,0:1e2 bf16 9x8x7 ceil nopad div=9"
-                                          : "smooth a3,4 d2 f32 1x64x12x11 last beta=4 ties=all");
+    snprintf(text, sizeof text, "%s",
+             rng_range(r, 0, 1) ? "avg k3,5s2,1p1:2,0:1e2 bf16 9x8x7 ceil nopad div=9"
+                                : "smooth a3,4 d2 f32 1x64x12x11 last beta=4 ties=all");
     for (int64_t changes = rng_range(r, 1, 3); changes > 0; changes--) {
         size_t length = strlen(text), at = (size_t)rng_range(r, 0, (int64_t)length - 1);
         switch (rng_range(r, 0, 3)) {
-        case 0: text[at] = (char)rng_range(r, 32, 126); break;
-        case 1: memmove(text + at, text + at + 1, length - at); break;
-        case 2: memmove(text + at + 1, text + at, length - at + 1); break;
-        default: text[at] = '\0';
+        case 0:
+            text[at] = (char)rng_range(r, 32, 126);
+            break;
+        case 1:
+            memmove(text + at, text + at + 1, length - at);
+            break;
+        case 2:
+            memmove(text + at + 1, text + at, length - at + 1);
+            break;
+        default:
+            text[at] = '\0';
         }
         if (text[0] == '\0')
             break;

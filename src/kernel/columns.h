@@ -15,7 +15,7 @@ static inline int64_t window_extent(const tarn_axis *axis)
 
 /* Windows [*first,*end) that read any of the cells [from,to), borders ignored. */
 static inline void windows_of_cells(const tarn_axis *axis, int64_t from, int64_t to, int64_t *first,
-                           int64_t *end)
+                                    int64_t *end)
 {
     if (axis->adaptive) {
         *first = muldiv_floor(from, axis->out, axis->size);
@@ -34,7 +34,8 @@ static inline int64_t columns_of_windows(const tarn_axis *axis, int64_t from, in
 }
 
 /* Whether the results [from,to) need no row longer than `room`. */
-static inline bool results_fit(const tarn_axis *axis, bool backward, int64_t from, int64_t to, int64_t room)
+static inline bool results_fit(const tarn_axis *axis, bool backward, int64_t from, int64_t to,
+                               int64_t room)
 {
     if (!backward)
         return to - from <= room && columns_of_windows(axis, from, to) <= room;
@@ -49,7 +50,7 @@ static inline bool results_fit(const tarn_axis *axis, bool backward, int64_t fro
 
 /* The greatest number of results from `from` on, at most `most`, that fits; 0 if one does not. */
 static inline int64_t strip_length(const tarn_axis *axis, bool backward, int64_t from, int64_t most,
-                                int64_t room)
+                                   int64_t room)
 {
     int64_t good = 0, step = 1;
     if (results_fit(axis, backward, from, from + most, room))
@@ -87,7 +88,8 @@ static inline bool at_most_two_windows(const tarn_axis *axis)
  * log2(kernel) operations a column, a list one a tap. */
 static inline bool combines_by_doubling(const tarn_axis *axis, int64_t stride)
 {
-    int64_t levels = axis->kernel > 1 ? 64 - __builtin_clzll((unsigned long long)axis->kernel - 1) : 0;
+    int64_t levels =
+        axis->kernel > 1 ? 64 - __builtin_clzll((unsigned long long)axis->kernel - 1) : 0;
     return !axis->adaptive && (axis->kernel <= 8 || stride * levels < axis->kernel);
 }
 

@@ -37,10 +37,10 @@ typedef struct tarn_weight {
 /* e^r for |r| <= ln(2)/2. */
 static inline double exp_reduced(double r)
 {
-    static const double p[] = {
-        0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d63p-5,  0x1.11111111109b3p-7,
-        0x1.6c16c1788bd90p-10, 0x1.a01a01a7c41d5p-13, 0x1.a019b90d2ae7ap-16, 0x1.71de0dae63bb3p-19,
-        0x1.289185613a3d6p-22, 0x1.af38a9b0ec855p-26};
+    static const double p[] = {0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d63p-5,
+                               0x1.11111111109b3p-7,  0x1.6c16c1788bd90p-10, 0x1.a01a01a7c41d5p-13,
+                               0x1.a019b90d2ae7ap-16, 0x1.71de0dae63bb3p-19, 0x1.289185613a3d6p-22,
+                               0x1.af38a9b0ec855p-26};
     double sum = p[9];
     for (int k = 8; k >= 0; k--)
         sum = sum * r + p[k];
