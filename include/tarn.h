@@ -12,9 +12,11 @@
  *    nor with itself. Both are checked; read-only tensors may alias each other freely.
  *  - **Threading.** No function keeps state between calls, except a cached CPU mask. A plan
  *    is immutable: any number of threads may run one plan at once.
- *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error,
- *    which may be NULL. Everything is checked before anything is written: a failed call writes
- *    nothing but the error.
+ *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error (on
+ *    success with TARN_OK and an empty message), which may be NULL. Everything is checked before
+ *    anything is written: a failed call writes nothing but the error.
+ *  - **Data.** Pointers are aligned to their element (BAD_LAYOUT otherwise) and may be NULL only for
+ *    empty tensors or where a function says so.
  *  - **Order.** x, y: input and output; dx, dy: their tangents; gx, gy: their cotangents.
  */
 #ifndef TARN_H
@@ -72,7 +74,7 @@ typedef enum tarn_status {
 /** A caller-owned error: code, place and a sentence with the numbers in it. */
 typedef struct tarn_error {
     tarn_status code;  /**< The same code that the function returned. */
-    int axis;          /**< Spatial axis (0 is the outermost) where there is one, else -1. */
+    int axis;          /**< Spatial axis (0 is the outermost one) where there is one, else -1. */
     char message[240]; /**< For example "kernel 5 does not fit axis 1: padded size is 3". */
 } tarn_error;
 
@@ -131,9 +133,16 @@ TARN_API tarn_view tarn_view_dense(void *data, tarn_dtype dtype, int rank, const
  * A dense channels-last view: logical shape [..., C, spatial...], memory order [..., spatial..., C].
  * `spatial` is the number of spatial axes; axis rank-spatial-1 is the channel. Without a channel
  * axis (spatial >= rank) the view is plain dense. Never fails, as tarn_view_dense().
+ *
+ * An NHWC batch of images has shape {N, C, H, W} here, not {N, H, W, C}: the shape is logical, the
+ * strides tell where things lie. Outputs planned from such a view lie channels last, too.
  */
 TARN_API tarn_view tarn_view_channels_last(void *data, tarn_dtype dtype, int rank, int spatial,
                                            const int64_t *shape);
+
+/** Bytes from the first to the last element that a view reaches, both included: what to allocate for
+ *  a layout without negative strides. 0 for an empty view, and for one that no call would accept. */
+TARN_API size_t tarn_view_bytes(const tarn_view *view);
 
 /** @} */
 /* ------------------------------------------------------------------------------------------ */
@@ -167,7 +176,9 @@ typedef enum tarn_ties {
 
 /**
  * What to compute: a plain struct, copied freely. Make one with a constructor below, then change
- * what differs. Members that the window rule does not use are ignored.
+ * what differs: any operator goes with any window rule, so an adaptive min, say, is
+ * tarn_adaptive_max_pool() with .op = TARN_MIN. Members that operator and window do not use are
+ * ignored.
  */
 typedef struct tarn_pool {
     tarn_op op;                         /**< Operator. */
@@ -176,9 +187,10 @@ typedef struct tarn_pool {
     int64_t kernel[TARN_MAX_SPATIAL];   /**< Sliding: taps per axis, >= 1. */
     int64_t stride[TARN_MAX_SPATIAL];   /**< Sliding: step between windows, >= 1. */
     int64_t dilation[TARN_MAX_SPATIAL]; /**< Sliding: step between taps, >= 1. */
-    int64_t pad_lo[TARN_MAX_SPATIAL];   /**< Sliding: padding before the axis, >= 0. */
-    int64_t pad_hi[TARN_MAX_SPATIAL];   /**< Sliding: padding behind the axis, >= 0. */
-    int64_t out[TARN_MAX_SPATIAL];      /**< Adaptive: windows per axis, >= 1. */
+    int64_t pad_lo[TARN_MAX_SPATIAL]; /**< Sliding: padding before the axis, >= 0. A window may lie
+                                             in it altogether: max gives 0 then [M4]. */
+    int64_t pad_hi[TARN_MAX_SPATIAL]; /**< Sliding: padding behind the axis, >= 0. */
+    int64_t out[TARN_MAX_SPATIAL];    /**< Adaptive: windows per axis, >= 1. */
     int ceil_mode;         /**< Sliding: keep a last window that hangs over the edge [W3]. */
     int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as the number 0 [L2]. */
     int64_t divisor;       /**< Sliding avg: 0 counts taps, > 0 is the divisor itself [A2]. */
@@ -204,7 +216,8 @@ TARN_API tarn_pool tarn_max_pool_nd(int spatial, const int64_t *kernel, const in
 /** N-D average; arguments as tarn_max_pool_nd(). */
 TARN_API tarn_pool tarn_avg_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                     const int64_t *padding);
-/** N-D smooth max; arguments as tarn_max_pool_nd(), then beta. */
+/** N-D smooth max; arguments as tarn_max_pool_nd(), then beta. Padding is the number 0 and counts; set
+ *  .count_include_pad = 0 to leave it out [L2]. */
 TARN_API tarn_pool tarn_smooth_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                        const int64_t *padding, double beta);
 
@@ -276,7 +289,8 @@ TARN_API int64_t tarn_adaptive_end(int64_t i, int64_t in, int64_t out);
  *  @{ */
 
 /** Runs body(argument, 0) ... body(argument, count-1), in any order and on any threads, and returns
- *  when all are done. */
+ *  when all are done. Called once a pass, with count <= parts, in the thread that runs the pass; if
+ *  several threads run plans with one executor at once, it is called by them at once. */
 typedef void (*tarn_parallel_for)(void *context, int count, void (*body)(void *argument, int index),
                                   void *argument);
 
@@ -378,7 +392,8 @@ TARN_API tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operan
                                       tarn_error *error);
 
 /** Bytes that tarn_forward() writes to `saved`: for max and min under tie rule `first` one byte for
- *  each output while windows have at most 255 taps, then four, then eight; otherwise 0. */
+ *  each output while windows have at most 255 taps, then four, then eight. Otherwise 0: there are no
+ *  winners to save, and `saved` must be NULL. */
 TARN_API size_t tarn_plan_saved_bytes(const tarn_plan *plan);
 
 /** Writes one sentence on the kernel chosen for a pass, why, and the bytes it moves. Returns the

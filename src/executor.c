@@ -29,6 +29,6 @@ tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_erro
                                 .parallel_for = for_openmp};
     return tarn_succeed(error);
 #else
-    return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "this build of tarn has no OpenMP");
+    return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "this build of tarn has no OpenMP; compile it with -fopenmp -DTARN_OPENMP");
 #endif
 }

@@ -111,7 +111,7 @@ static tarn_status too_large(const char *name, const tarn_view *view, int axis, 
 {
     return tarn_fail(
         error, TARN_OVERFLOW, NO_AXIS,
-        "%s is too large: with size %lld and stride %lld on axis %d its bytes do not fit "
+        "%s is too large: with size %lld and stride %lld in dimension %d its bytes do not fit "
         "63 bits",
         name, (long long)view->shape[axis], (long long)view->strides[axis], axis);
 }
@@ -132,8 +132,8 @@ tarn_status tarn_check_view(const char *name, const tarn_view *view, tarn_extent
     for (int a = 0; a < view->rank; a++) {
         int64_t n = view->shape[a];
         if (n < 0)
-            return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS, "%s has size %lld on axis %d", name,
-                             (long long)n, a);
+            return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS, "%s has size %lld in dimension %d",
+                             name, (long long)n, a);
         empty |= n == 0;
         /* A size of 0 must not hide an overflow of the others: other code may multiply them. */
         if (n > 0 && (!checked_mul(bytes, n, &bytes) || !add_reach(n, view->strides[a], &lo, &hi)))
@@ -171,7 +171,7 @@ tarn_status tarn_check_no_overlap(const char *name, const tarn_view *view, tarn_
             return TARN_OK;
         if (step <= reach)
             return tarn_fail(error, TARN_BAD_LAYOUT, NO_AXIS,
-                             "%s is written, but its elements overlap: stride %lld on axis %d "
+                             "%s is written, but its elements overlap: stride %lld in dimension %d "
                              "does not step over the %llu elements inside it",
                              name, (long long)view->strides[least], least,
                              (unsigned long long)reach + 1);
@@ -192,7 +192,7 @@ tarn_status tarn_check_same_shape(const char *name, const tarn_view *view,
     for (int a = 0; a < view->rank; a++)
         if (view->shape[a] != expected->shape[a])
             return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
-                             "%s has size %lld on axis %d, expected %lld", name,
+                             "%s has size %lld in dimension %d, expected %lld", name,
                              (long long)view->shape[a], a, (long long)expected->shape[a]);
     return TARN_OK;
 }
@@ -218,4 +218,10 @@ bool tarn_extents_meet(const void *a, tarn_extent a_extent, const void *b, tarn_
     uintptr_t b_lo = (uintptr_t)b + (uintptr_t)b_extent.lo,
               b_hi = (uintptr_t)b + (uintptr_t)b_extent.hi;
     return a_lo < b_hi && b_lo < a_hi;
+}
+
+size_t tarn_view_bytes(const tarn_view *view)
+{
+    tarn_extent extent = {0, 0};
+    return tarn_check_view("view", view, &extent, NULL) ? 0 : (size_t)(extent.hi - extent.lo);
 }

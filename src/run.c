@@ -167,6 +167,9 @@ tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved, co
         return no_derivative(plan, error);
     if (saved && !plan->kernel[TARN_VJP_SAVED])
         return no_winners(plan, "saved", error);
+    if (!saved && !x && plan->kernel[TARN_VJP_SAVED] && !is_empty(plan))
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
+                         "x is NULL, and so is saved: max and min need one of them");
     call call = {.count = 0};
     add_written(&call, TARN_GX, gx);
     add_operand(&call, TARN_GY, gy);

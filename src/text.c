@@ -143,22 +143,43 @@ static tarn_status take_sliding(parser *p)
     return status;
 }
 
-static tarn_status take_window(parser *p)
+/* Whether what comes next is `letter` and a number. */
+static bool at_value(const parser *p, char letter)
 {
-    if (p->window_given)
-        return bad_text(p, "one window only");
+    return *p->at == letter && (isdigit((unsigned char)p->at[1]) || p->at[1] == '-');
+}
+
+/* A window may be said once; `global flat` says one thing in two words. */
+static tarn_status set_window(parser *p, tarn_window window)
+{
+    bool again = p->window_given && !(window == TARN_GLOBAL && p->pool->window == TARN_GLOBAL);
     p->window_given = true;
-    if (take(p, "k")) {
-        p->pool->window = TARN_SLIDING;
-        return take_sliding(p);
-    }
-    if (take(p, "a")) {
-        p->pool->window = TARN_ADAPTIVE;
-        return take_values(p, p->pool->out);
-    }
-    p->pool->window = TARN_GLOBAL;
-    p->pool->flat = take_word(p, "flat");
-    return p->pool->flat || take_word(p, "global") ? TARN_OK : bad_text(p, "k, a, global or flat");
+    p->pool->window = window;
+    return again ? bad_text(p, "one window only") : TARN_OK;
+}
+
+static tarn_status take_sliding_window(parser *p)
+{
+    tarn_status status = set_window(p, TARN_SLIDING);
+    p->at++;
+    return status ? status : take_sliding(p);
+}
+
+static tarn_status take_adaptive_window(parser *p)
+{
+    tarn_status status = set_window(p, TARN_ADAPTIVE);
+    p->at++;
+    return status ? status : take_values(p, p->pool->out);
+}
+
+static tarn_status unknown_word(const parser *p)
+{
+    int length = (int)strcspn(p->at, " ");
+    return tarn_fail(
+        p->error, TARN_BAD_TEXT, NO_AXIS,
+        "column %d: unknown word '%.*s' (windows: k3s2p1e1, a7, global, flat; then dtype, "
+        "shape, d2, last, ceil, nopad, div=, beta=, ties=)",
+        (int)(p->at - p->text) + 1, length < 40 ? length : 40, p->at);
 }
 
 static tarn_status take_shape(parser *p)
@@ -210,6 +231,7 @@ static bool take_dtype(parser *p)
 static tarn_status take_spatial(parser *p)
 {
     int64_t number;
+    p->at++; /* the d */
     tarn_status status = take_integer(p, &number);
     if (status)
         return status;
@@ -225,27 +247,29 @@ static tarn_status take_item(parser *p)
     bool second = p->dtype_given;
     if (take_dtype(p))
         return second ? bad_text(p, "one dtype only") : TARN_OK;
-    if (take_word(p, "ceil")) {
-        p->pool->ceil_mode = 1;
-        return TARN_OK;
-    }
-    if (take_word(p, "nopad")) {
-        p->pool->count_include_pad = 0;
-        return TARN_OK;
-    }
-    if (take_word(p, "last")) {
-        p->channels_last = true;
-        return TARN_OK;
-    }
+    if (take_word(p, "ceil"))
+        return p->pool->ceil_mode = 1, TARN_OK;
+    if (take_word(p, "nopad"))
+        return p->pool->count_include_pad = 0, TARN_OK;
+    if (take_word(p, "last"))
+        return p->channels_last = true, TARN_OK;
+    if (take_word(p, "global"))
+        return set_window(p, TARN_GLOBAL);
+    if (take_word(p, "flat"))
+        return p->pool->flat = 1, set_window(p, TARN_GLOBAL);
     if (take(p, "ties="))
         return take_ties(p);
     if (take(p, "div="))
         return take_integer(p, &p->pool->divisor);
     if (take(p, "beta="))
         return take_beta(p);
-    if (take(p, "d"))
+    if (at_value(p, 'd'))
         return take_spatial(p);
-    return isdigit((unsigned char)*p->at) || *p->at == '-' ? take_shape(p) : take_window(p);
+    if (at_value(p, 'k'))
+        return take_sliding_window(p);
+    if (at_value(p, 'a'))
+        return take_adaptive_window(p);
+    return isdigit((unsigned char)*p->at) || *p->at == '-' ? take_shape(p) : unknown_word(p);
 }
 
 static tarn_status take_items(parser *p)

@@ -456,6 +456,24 @@ static void test_global_shape(void)
                 check_global_shape(rank, spatial, flat);
 }
 
+/* What a caller has to allocate for a layout. */
+static void test_view_bytes(void)
+{
+    const int64_t shape[3] = {2, 3, 4}, empty[3] = {2, 0, 4}, wrong[3] = {2, -3, 4};
+    tarn_view view = tarn_view_dense(NULL, TARN_F32, 3, shape);
+    CHECK(tarn_view_bytes(&view) == 96, "dense");
+    view.strides[0] = 20; /* 20 + 2*4 + 3 + 1 elements */
+    CHECK(tarn_view_bytes(&view) == 128, "gaps");
+    view.strides[0] = -12;
+    CHECK(tarn_view_bytes(&view) == 96, "reversed");
+    view.strides[0] = 0;
+    CHECK(tarn_view_bytes(&view) == 48, "broadcast");
+    view = tarn_view_dense(NULL, TARN_F32, 3, empty);
+    CHECK(tarn_view_bytes(&view) == 0, "empty");
+    view = tarn_view_dense(NULL, TARN_F32, 3, wrong);
+    CHECK(tarn_view_bytes(&view) == 0 && tarn_view_bytes(NULL) == 0, "not a view");
+}
+
 int main(void)
 {
     test_small_geometries();
@@ -469,5 +487,6 @@ int main(void)
     test_pool2d_shape();
     test_global_shape();
     test_adaptive_lists();
+    test_view_bytes();
     return finish_checks();
 }

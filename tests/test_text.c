@@ -149,7 +149,7 @@ static const struct {
     {"k3 max f32 8x8", 1},
     {"max", 4},
     {"max q3 f32 8x8", 5},
-    {"max k f32 8x8", 6},
+    {"max k f32 8x8", 5},
     {"max k3z f32 8x8", 7},
     {"max k3s f32 8x8", 8},
     {"max k3,x f32 8x8", 8},
@@ -171,15 +171,17 @@ static const struct {
     {"smooth k3 f32 8x8 beta=", 24},
     {"smooth k3 f32 8x8 beta= 4", 24},
     {"smooth k3 f32 8x8 beta=4x", 25},
-    {"max k3 f32 8x8 d", 17},
+    {"max k3 f32 8x8 d", 16},
     {"max k3 f32 8x8 d0", 0},
     {"max k3 f32 8x8 d9", 0},
-    {"max k3 f32 8x8 dd", 17},
+    {"max k3 f32 8x8 dd", 16},
     {"max k1,2,3,4,5,6,7,8,9 f32 8x8", 22},
     {"max k1,2s1,2,3 f32 8x8", 0},
     {"max k1,2p1,2,3 f32 8x8", 0},
     {"max k1,2,3 d2 f32 8x8x8", 0},
-    {"max a f32 8x8", 6},
+    {"max a f32 8x8", 5},
+    {"max k2 f33 8x8", 8},
+    {"max k2 global f32 8x8", 14},
     {"max globall f32 8x8", 0},
     {"max k3\tf32 8x8", 7},
     {"max k3 f32 8x8\n", 15},
@@ -482,6 +484,20 @@ static void test_fuzz(void)
     }
 }
 
+/* `flat` says global, too; with or without that word, and in either order. */
+static void test_flat(void)
+{
+    static const char *const texts[] = {"max flat f32 3x8x8", "max global flat f32 3x8x8",
+                                        "max flat f32 3x8x8 global"};
+    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+        tarn_pool pool;
+        tarn_view x;
+        CHECK(tarn_problem_parse(texts[k], &pool, &x, NULL) == TARN_OK &&
+                  pool.window == TARN_GLOBAL && pool.flat == 1 && pool.ties == TARN_TIES_ALL,
+              "%s", texts[k]);
+    }
+}
+
 int main(void)
 {
     test_the_example();
@@ -493,5 +509,6 @@ int main(void)
     test_bad_problems();
     test_round_trips();
     test_fuzz();
+    test_flat();
     return finish_checks();
 }
