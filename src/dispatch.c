@@ -10,6 +10,18 @@ static bool any(const tarn_problem *problem)
     return true;
 }
 
+static bool windows_are_disjoint(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        bool apart = axis->adaptive ? axis->size % axis->out == 0
+                                    : axis->stride > (axis->kernel - 1) * axis->dilation;
+        if (!apart && axis->out > 1)
+            return false;
+    }
+    return true;
+}
+
 const tarn_kernel_row tarn_kernel_rows[] = {
 #define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
     {TARN_ISA_##isa, TARN_##op, TARN_##pass, TARN_##dtype, accepts, function, #function},

@@ -7,7 +7,11 @@ static void for_openmp(void *context, int count, void (*body)(void *argument, in
                        void *argument)
 {
     (void)context;
-#pragma omp parallel for schedule(static, 1) num_threads(count)
+    /* Parts may outnumber what the machine can run; threads should not. */
+    int most = omp_get_num_procs() > omp_get_max_threads() ? omp_get_num_procs()
+                                                           : omp_get_max_threads();
+    int threads = count < most ? count : most;
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
     for (int index = 0; index < count; index++)
         body(argument, index);
 }

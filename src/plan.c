@@ -187,8 +187,9 @@ static tarn_status choose_kernels(tarn_plan *plan, uint32_t isa, tarn_error *err
         plan->kernel[pass] = tarn_choose_kernel(&plan->problem, (tarn_pass)pass, allowed);
         if (!plan->kernel[pass])
             return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
-                             "no kernel family is left: mask 0x%x, available 0x%x", (unsigned)isa,
-                             (unsigned)tarn_isa_available());
+                             "no kernel family is left: the options allow 0x%x; this machine and "
+                             "the environment variable TARN_ISA allow 0x%x",
+                             (unsigned)isa, (unsigned)tarn_isa_available());
     }
     return TARN_OK;
 }
@@ -223,7 +224,7 @@ tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_vi
         return status;
     set_strides(plan);
     plan->executor = options ? options->executor : tarn_executor_serial();
-    return choose_kernels(plan, options ? options->isa : TARN_ISA_ALL, error);
+    return choose_kernels(plan, options && options->isa ? options->isa : TARN_ISA_ALL, error);
 }
 
 static void *allocate_with_malloc(void *context, size_t bytes)
@@ -318,16 +319,16 @@ int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t 
     };
     if (!plan || (int)pass < 0 || pass >= TARN_PASSES || !plan->kernel[pass])
         return -1;
-    int64_t bytes = 0;
+    uint64_t bytes = 0;
     for (const int *k = passes[pass].operands; *k >= 0; k++)
         if (plan->problem.op != TARN_AVG || *k != TARN_X || pass < TARN_JVP) /* avg is linear */
-            bytes += count_bytes(plan, *k);
+            bytes += (uint64_t)count_bytes(plan, *k);
     char lanes[64] = "";
     if (plan->problem.lanes > 1)
         snprintf(lanes, sizeof lanes, ", %lld interleaved planes at a time",
                  (long long)plan->problem.lanes);
     return snprintf(
-        text, size, "%s: %s, the fastest kernel allowed for %s; moves %lld bytes%s, in %d part%s",
+        text, size, "%s: %s, the fastest kernel allowed for %s; moves %llu bytes%s, in %d part%s",
         passes[pass].name, plan->kernel[pass]->name, tarn_dtype_name(plan->problem.dtype),
         (long long)bytes, lanes, plan->executor.parts > 1 ? plan->executor.parts : 1,
         plan->executor.parts > 1 ? "s" : "");

@@ -20,8 +20,15 @@
 #error                                                                                             \
     "tarn needs arithmetic in the type of its operands (FLT_EVAL_METHOD == 0, e.g. -msse2 -mfpmath=sse)"
 #endif
-#ifdef __FAST_MATH__
-#error "tarn must not be compiled with -ffast-math: it promises bits"
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "tarn must not be compiled with -ffast-math or -ffinite-math-only: it promises bits"
+#endif
+
+/* No fused multiply-add, whatever the command line says. */
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("fp-contract=off")
 #endif
 
 static inline uint32_t bits_of_f32(float value)
@@ -107,9 +114,9 @@ static inline float f16_load(uint16_t half)
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = half & 0x7fffu;
     if (magnitude >= 0x7c00u) /* infinity or NaN: exponent all ones */
         return f32_of_bits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-    /* Widened as if exponents had the same bias, then scaled by 2^(127-15); subnormals too. */
-    float scaled = f32_of_bits(magnitude << 13) * 0x1p112f;
-    return f32_of_bits(sign | bits_of_f32(scaled));
+    if (magnitude < 0x400u) /* subnormal: a multiple of 2^-24, and normal in binary32 */
+        return f32_of_bits(sign | bits_of_f32((float)magnitude * 0x1p-24f));
+    return f32_of_bits(sign | ((magnitude << 13) + (112u << 23))); /* rebias by 127 - 15 */
 }
 
 /* Rounds to nearest even, infinity from 65520 on. */

@@ -64,8 +64,18 @@ static tarn_status check_sliding_values(const tarn_axis *axis, int a, tarn_error
     return TARN_OK;
 }
 
-/* Clauses W2 and W3. Everything the geometry computes later stays within lo + size + hi + extent
- * + stride in magnitude, so that this sum is checked and nothing else needs to be. */
+/* A stride that is never taken and a dilation between no two taps are 1: whatever they were, they take
+ * part in no sum, and must not in any overflow. */
+static void drop_unused_steps(tarn_axis *axis)
+{
+    if (axis->out == 1)
+        axis->stride = 1;
+    if (axis->kernel == 1)
+        axis->dilation = 1;
+}
+
+/* Clauses W2 and W3. Every step that is taken lies within the padded size, so coordinates stay within
+ * padded size + extent + stride in magnitude: this sum is checked, nothing else needs to be. */
 static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_error *error)
 {
     int64_t extent, padded, bound;
@@ -75,9 +85,10 @@ static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_er
                          (long long)axis->kernel, (long long)axis->dilation, a);
     if (!checked_add(axis->size, axis->lo, &padded) || !checked_add(padded, axis->hi, &padded))
         return overflows("the sum of size and paddings", axis->size, axis->lo, axis->hi, a, error);
-    if (!checked_add(padded, extent, &bound) || !checked_add(bound, axis->stride, &bound))
-        return overflows("the sum of padded size, window and stride", padded, extent, axis->stride,
-                         a, error);
+    int64_t stride = min_i64(axis->stride, padded); /* a longer one is not taken */
+    if (!checked_add(padded, extent, &bound) || !checked_add(bound, stride, &bound))
+        return overflows("the sum of padded size, window and stride", padded, extent, stride, a,
+                         error);
     if (padded < extent && axis->dilation == 1)
         return tarn_fail(error, TARN_DOES_NOT_FIT, a,
                          "kernel %lld does not fit axis %d: padded size is %lld",
@@ -100,8 +111,10 @@ static tarn_status check_sliding(tarn_axis *axis, int a, bool ceil_mode, tarn_er
     tarn_status status = check_sliding_values(axis, a, error);
     if (!status)
         status = count_windows(axis, a, ceil_mode, error);
-    if (!status)
+    if (!status) {
+        drop_unused_steps(axis);
         solve_for_windows(axis);
+    }
     return status;
 }
 
@@ -147,7 +160,8 @@ static tarn_status check_enumerations(const tarn_pool *pool, tarn_error *error)
     if ((int)pool->window < 0 || pool->window >= TARN_WINDOWS)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a window rule",
                          (int)pool->window);
-    if ((int)pool->ties < 0 || pool->ties >= TARN_TIES)
+    bool extreme = pool->op == TARN_MAX || pool->op == TARN_MIN;
+    if (extreme && ((int)pool->ties < 0 || pool->ties >= TARN_TIES))
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a tie rule",
                          (int)pool->ties);
     return TARN_OK;
@@ -155,7 +169,7 @@ static tarn_status check_enumerations(const tarn_pool *pool, tarn_error *error)
 
 static tarn_status check_values(const tarn_pool *pool, tarn_dtype dtype, tarn_error *error)
 {
-    if (pool->op == TARN_AVG && pool->divisor < 0)
+    if (pool->op == TARN_AVG && pool->window == TARN_SLIDING && pool->divisor < 0)
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "divisor %lld is negative",
                          (long long)pool->divisor);
     if (pool->op == TARN_SMOOTH && !is_floating(dtype))

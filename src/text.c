@@ -79,49 +79,37 @@ static tarn_status take_integer(parser *p, int64_t *value)
     return TARN_OK;
 }
 
-/* "3" for every axis, or "3,5,..." */
-static tarn_status take_values(parser *p, int64_t *values)
+/* "3" for every axis, or "3,5,..."; with `hi`, each value may be two: "1:2". */
+static tarn_status take_pairs(parser *p, int64_t *lo, int64_t *hi)
 {
-    int count = 0;
-    do {
-        if (count == TARN_MAX_SPATIAL)
-            return bad_text(p, "at most 8 values");
-        tarn_status status = take_integer(p, &values[count++]);
-        if (status)
-            return status;
-    } while (take(p, ","));
-    for (int a = count; a < TARN_MAX_SPATIAL; a++)
-        values[a] = values[0];
-    if (count > 1 && p->values > 1 && count != p->values)
-        return bad_text(p, "the same number of values everywhere");
-    p->values = count > p->values ? count : p->values;
-    return TARN_OK;
-}
-
-/* "1", "1:2", "1:2,0:1", ... */
-static tarn_status take_paddings(parser *p)
-{
-    int64_t *lo = p->pool->pad_lo, *hi = p->pool->pad_hi;
     int count = 0;
     do {
         if (count == TARN_MAX_SPATIAL)
             return bad_text(p, "at most 8 values");
         tarn_status status = take_integer(p, &lo[count]);
-        hi[count] = lo[count];
-        if (!status && take(p, ":"))
-            status = take_integer(p, &hi[count]);
+        if (!status && hi) {
+            hi[count] = lo[count];
+            if (take(p, ":"))
+                status = take_integer(p, &hi[count]);
+        }
         if (status)
             return status;
         count++;
     } while (take(p, ","));
     for (int a = count; a < TARN_MAX_SPATIAL; a++) {
         lo[a] = lo[0];
-        hi[a] = hi[0];
+        if (hi)
+            hi[a] = hi[0];
     }
     if (count > 1 && p->values > 1 && count != p->values)
         return bad_text(p, "the same number of values everywhere");
     p->values = count > p->values ? count : p->values;
     return TARN_OK;
+}
+
+static tarn_status take_values(parser *p, int64_t *values)
+{
+    return take_pairs(p, values, NULL);
 }
 
 /* k3s2p1e1: the stride is the kernel unless given. */
@@ -134,7 +122,7 @@ static tarn_status take_sliding(parser *p)
         if (take(p, "s"))
             status = take_values(p, pool->stride);
         else if (take(p, "p"))
-            status = take_paddings(p);
+            status = take_pairs(p, pool->pad_lo, pool->pad_hi);
         else if (take(p, "e"))
             status = take_values(p, pool->dilation);
         else

@@ -90,7 +90,7 @@ static inline bool combines_by_doubling(const tarn_axis *axis, int64_t stride)
 {
     int64_t levels =
         axis->kernel > 1 ? 64 - __builtin_clzll((unsigned long long)axis->kernel - 1) : 0;
-    return !axis->adaptive && (axis->kernel <= 8 || stride * levels < axis->kernel);
+    return !axis->adaptive && (axis->kernel <= 8 || stride < axis->kernel / levels);
 }
 
 #endif

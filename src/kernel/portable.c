@@ -4,6 +4,9 @@
 #include "../spec/spec.h"
 #include "columns.h"
 
+/* What a strip of values may hold, see extreme.inc. */
+enum { HOLDS_NAN = 1, HOLDS_MINUS_ZERO = 2 };
+
 #define JOIN3(a, b, c) a##b##_##c
 #define JOIN2(a, b) a##_##b
 #define NAME_OF(prefix, name, dtype) JOIN3(prefix, name, dtype)
@@ -29,28 +32,28 @@
 #define PORTABLE_MEAN SCALAR(mean)
 
 #define DTYPE f64
-#define IS_SPECIAL(x) (((x) != (x)) | (bits_of_f64(x) == UINT64_C(1) << 63))
+#define IS_MINUS_ZERO(x) (bits_of_f64(x) == UINT64_C(1) << 63)
 #include "portable.inc"
 #undef DTYPE
-#undef IS_SPECIAL
+#undef IS_MINUS_ZERO
 
 #define DTYPE f32
-#define IS_SPECIAL(x) (((x) != (x)) | (bits_of_f32(x) == UINT32_C(1) << 31))
+#define IS_MINUS_ZERO(x) (bits_of_f32(x) == UINT32_C(1) << 31)
 #include "portable.inc"
 #undef DTYPE
-#undef IS_SPECIAL
+#undef IS_MINUS_ZERO
 
 #define DTYPE f16
-#define IS_SPECIAL(x) ((((x)&0x7fff) > 0x7c00) | ((x) == 0x8000))
+#define IS_MINUS_ZERO(x) ((x) == 0x8000)
 #include "portable.inc"
 #undef DTYPE
-#undef IS_SPECIAL
+#undef IS_MINUS_ZERO
 
 #define DTYPE bf16
-#define IS_SPECIAL(x) ((((x)&0x7fff) > 0x7f80) | ((x) == 0x8000))
+#define IS_MINUS_ZERO(x) ((x) == 0x8000)
 #include "portable.inc"
 #undef DTYPE
-#undef IS_SPECIAL
+#undef IS_MINUS_ZERO
 
 #undef PORTABLE_DERIVATIVES
 #undef V
@@ -69,7 +72,7 @@
 #define LOAD_VALUE(x) (x)
 #define STORE_VALUE(x) (x)
 #define IS_NAN_VALUE(v) false
-#define IS_SPECIAL(x) 0
+#define IS_MINUS_ZERO(x) 0
 
 #define LOWEST SCALAR(lowest)
 #define HIGHEST SCALAR(highest)

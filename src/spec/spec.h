@@ -3,13 +3,16 @@
 #define TARN_SPEC_H
 
 #include "../dispatch.h"
+#include "exponential.h"
 
 #define DECLARE_INTEGER(dtype)                                                                     \
     void tarn_spec_forward_at_##dtype(const tarn_problem *p, char *const *plane, const int64_t *o);
 #define DECLARE_FLOAT(dtype)                                                                       \
     DECLARE_INTEGER(dtype)                                                                         \
     void tarn_spec_jvp_at_##dtype(const tarn_problem *p, char *const *plane, const int64_t *o);    \
-    void tarn_spec_vjp_at_##dtype(const tarn_problem *p, char *const *plane, const int64_t *i);
+    void tarn_spec_vjp_at_##dtype(const tarn_problem *p, char *const *plane, const int64_t *i);    \
+    tarn_weight tarn_spec_weight_at_##dtype(const tarn_problem *p, char *const *plane,             \
+                                            const int64_t *o);
 
 DECLARE_FLOAT(f64)
 DECLARE_FLOAT(f32)
