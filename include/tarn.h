@@ -8,8 +8,11 @@
  * Conventions that hold for every function of this header:
  *  - **Ownership.** The library owns no tensor. A view is borrowed for the call only; a plan copies
  *    what it needs and never looks at the views, the descriptor or the options again.
- *  - **Aliasing.** A written tensor must not share memory with any other tensor of the same call,
- *    nor with itself. Both are checked; read-only tensors may alias each other freely.
+ *  - **Aliasing.** No two elements of a written tensor may share memory, nor may its memory, from the
+ *    first byte to the last, meet that of another tensor of the call (interleaved tensors are
+ *    refused, too). Both are checked; read-only tensors may alias each other freely.
+ *  - **Arithmetic.** The bits are those of round-to-nearest with subnormals kept, which is how threads
+ *    start: a caller that sets flush-to-zero or another rounding mode gets other bits.
  *  - **Threading.** No function keeps state between calls, except a cached CPU mask. A plan
  *    is immutable: any number of threads may run one plan at once.
  *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error (on
@@ -197,6 +200,7 @@ typedef struct tarn_pool {
     double beta;           /**< smooth: finite and not zero [L1]. */
     tarn_ties ties;        /**< max, min: the tie rule of the derivatives. */
     int flat;              /**< Global: drop the spatial axes instead of keeping 1x...x1. */
+    int64_t reserved[4]; /**< Zero, for what is to come. */
 } tarn_pool;
 
 /** Sliding max over `spatial` axes, kernel and stride 1 until changed. No error, no allocation;
@@ -339,14 +343,17 @@ typedef enum tarn_operand {
     TARN_OPERANDS /**< How many there are; not a tensor. */
 } tarn_operand;
 
+#define TARN_MAX_OPERANDS 16 /**< Room for operands to come. */
+
 /** Settings of a plan. Make one with tarn_options_default(). */
 typedef struct tarn_options {
     /** Layouts of the tensors other than x (their data is not used). NULL: DX as x; Y and GX dense
      *  in the axis order of x; DY, GY and INDICES as Y. layout[TARN_X] is ignored. */
-    const tarn_view *layout[TARN_OPERANDS];
+    const tarn_view *layout[TARN_MAX_OPERANDS];
     tarn_executor executor;   /**< Serial by default. */
     tarn_allocator allocator; /**< malloc and free by default. */
-    uint32_t isa; /**< Mask of kernel families to choose from; TARN_ISA_ALL by default. */
+    uint32_t isa;             /**< Mask of kernel families to choose from; 0 is all of them. */
+    int64_t reserved[4];      /**< Zero, for what is to come. */
 } tarn_options;
 
 /** The defaults named above. */

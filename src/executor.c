@@ -8,8 +8,8 @@ static void for_openmp(void *context, int count, void (*body)(void *argument, in
 {
     (void)context;
     /* Parts may outnumber what the machine can run; threads should not. */
-    int most = omp_get_num_procs() > omp_get_max_threads() ? omp_get_num_procs()
-                                                           : omp_get_max_threads();
+    int most =
+        omp_get_num_procs() > omp_get_max_threads() ? omp_get_num_procs() : omp_get_max_threads();
     int threads = count < most ? count : most;
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
     for (int index = 0; index < count; index++)
@@ -33,6 +33,7 @@ tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_erro
                                 .parallel_for = for_openmp};
     return tarn_succeed(error);
 #else
-    return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "this build of tarn has no OpenMP; compile it with -fopenmp -DTARN_OPENMP");
+    return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
+                     "this build of tarn has no OpenMP; compile it with -fopenmp -DTARN_OPENMP");
 #endif
 }

@@ -30,7 +30,10 @@ tarn_status tarn_check_data(const char *name, const void *data, tarn_dtype dtype
  * more axes behind. */
 void tarn_make_dense_like(tarn_view *view, const tarn_view *like);
 
-/* Whether two stretches of memory share a byte. */
+/* Whether a view at `data` lies within the address space. */
+bool tarn_extent_fits(const void *data, tarn_extent extent);
+
+/* Whether two stretches of memory, from the first byte of each to the last, meet. */
 bool tarn_extents_meet(const void *a, tarn_extent a_extent, const void *b, tarn_extent b_extent);
 
 #endif

@@ -198,6 +198,10 @@ static tarn_status check_options(const tarn_options *options, tarn_error *error)
 {
     if (!options)
         return TARN_OK;
+    for (int k = 0; k < 4; k++)
+        if (options->reserved[k] != 0)
+            return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
+                             "a reserved member of the options is not 0");
     if (options->executor.parts < 0)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts",
                          options->executor.parts);

@@ -52,6 +52,10 @@ static tarn_status check_call(const tarn_plan *plan, const call *call, tarn_erro
                                              call->tensors.base[operand], dtype, false, error);
         if (status)
             return status;
+        if (!tarn_extent_fits(call->tensors.base[operand], plan->extent[operand]))
+            return tarn_fail(error, TARN_BAD_LAYOUT, NO_AXIS,
+                             "%s, with its strides, reaches beyond the address space",
+                             tarn_operand_name(operand));
     }
     return check_aliases(plan, call, error);
 }

@@ -155,6 +155,10 @@ static tarn_status check_axis(const tarn_pool *pool, int a, tarn_axis *axis, tar
 
 static tarn_status check_enumerations(const tarn_pool *pool, tarn_error *error)
 {
+    for (int k = 0; k < 4; k++)
+        if (pool->reserved[k] != 0)
+            return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
+                             "a reserved member of the pool is not 0");
     if ((int)pool->op < 0 || pool->op >= TARN_OPS)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not an operator", (int)pool->op);
     if ((int)pool->window < 0 || pool->window >= TARN_WINDOWS)

@@ -344,7 +344,8 @@ static const refusal refusals[] = {
     {"dtype -1", TARN_MAX, dtype_negative, TARN_BAD_DTYPE, -1, "-1"},
     {"dtype beyond", TARN_MAX, dtype_beyond, TARN_BAD_DTYPE, -1, "12"},
     {"size -4", TARN_MAX, size_negative, TARN_BAD_SHAPE, -1, "-4 in dimension 1"},
-    {"size INT64_MIN", TARN_MAX, size_least, TARN_BAD_SHAPE, -1, "-9223372036854775808 in dimension 0"},
+    {"size INT64_MIN", TARN_MAX, size_least, TARN_BAD_SHAPE, -1,
+     "-9223372036854775808 in dimension 0"},
     {"empty spatial", TARN_MAX, spatial_axis_empty, TARN_BAD_SHAPE, 1, "axis 1"},
     {"size INT64_MAX", TARN_MAX, size_greatest, TARN_OVERFLOW, -1, "x"},
     {"bytes", TARN_MAX, bytes_overflow, TARN_OVERFLOW, -1, "x"},
@@ -1075,9 +1076,52 @@ static void test_options(void)
     expect_of_options("neither", &o, TARN_OK, "");
     o = tarn_options_default();
     o.isa = 0;
-    expect_of_options("no ISA", &o, TARN_UNSUPPORTED, "0x0");
+    expect_of_options("any ISA", &o, TARN_OK, "");
     o.isa = UINT32_C(1) << 30;
     expect_of_options("unknown ISA", &o, TARN_UNSUPPORTED, "0x40000000");
+    o = tarn_options_default();
+    o.reserved[3] = 1;
+    expect_of_options("reserved", &o, TARN_BAD_ARGUMENT, "reserved");
+    o = (tarn_options){.isa = 0};
+    expect_of_options("all zero", &o, TARN_OK, "");
+}
+
+/* A pool with a reserved member set is refused; a view that would leave the address space, too. */
+static void test_reserved_and_address_space(void)
+{
+    const int64_t shape[2] = {4, 4};
+    float x[16] = {0}, y[16];
+    tarn_error error;
+    tarn_pool pool = tarn_max_pool2d(1, 1, 1);
+    tarn_view in = tarn_view_dense(x, TARN_F32, 2, shape),
+              out = tarn_view_dense(y, TARN_F32, 2, shape);
+    pool.reserved[0] = 1;
+    CHECK(tarn_pool_forward(&pool, &in, &out, &error) == TARN_BAD_ARGUMENT, "%s", error.message);
+    pool.reserved[0] = 0;
+    in.strides[0] = -(INT64_C(1) << 58);
+    CHECK(tarn_pool_forward(&pool, &in, &out, &error) == TARN_BAD_LAYOUT, "%s", error.message);
+    CHECK(strstr(error.message, "address space"), "%s", error.message);
+}
+
+/* Parts may be many more than threads: no number of them crashes. */
+static void test_many_openmp_parts(void)
+{
+    enum { SIDE = 300 };
+    static unsigned char x[SIDE * SIDE], y[SIDE * SIDE];
+    const int64_t shape[2] = {SIDE, SIDE};
+    tarn_options options = tarn_options_default();
+    tarn_error error;
+    tarn_plan *plan;
+    tarn_pool pool = tarn_max_pool2d(1, 1, 1);
+    tarn_view in = tarn_view_dense(NULL, TARN_U8, 2, shape);
+    for (int k = 0; k < SIDE * SIDE; k++)
+        x[k] = (unsigned char)(k * 7);
+    if (tarn_executor_openmp(200000, &options.executor, &error) == TARN_UNSUPPORTED)
+        return;
+    CHECK(tarn_plan_create(&plan, &pool, &in, &options, &error) == TARN_OK, "%s", error.message);
+    CHECK(tarn_forward(plan, x, y, NULL, &error) == TARN_OK, "%s", error.message);
+    CHECK(memcmp(x, y, sizeof x) == 0, "kernel 1 copies");
+    tarn_plan_destroy(plan);
 }
 
 static void test_openmp_arguments(void)
@@ -1632,6 +1676,8 @@ int main(void)
     test_saved_bytes_and_explain();
     test_options();
     test_openmp_arguments();
+    test_reserved_and_address_space();
+    test_many_openmp_parts();
     test_layout_queries();
     test_failing_allocator();
     test_allocation_comes_last();

@@ -116,7 +116,8 @@ static tarn_plan *plan_here(const tarn_pool *pool, const tarn_view *x,
     tarn_options options = options_here();
     tarn_plan *plan;
     tarn_error error;
-    memcpy(options.layout, layout, sizeof options.layout);
+    for (int k = 0; k < TARN_OPERANDS; k++)
+        options.layout[k] = layout[k];
     if (tarn_plan_create(&plan, pool, x, &options, &error)) {
         CHECK(false, "plan: %s", error.message);
         exit(finish_checks());

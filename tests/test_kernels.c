@@ -14,7 +14,7 @@ enum { THOROUGH = 0 };
 enum { THOROUGH = 1 };
 #endif
 
-enum { ARENA_BYTES = 1 << 20, SLACK = 64, POISON = 0xa5 };
+enum { ARENA_BYTES = 1 << 24, SLACK = 64, POISON = 0xa5 };
 
 static guarded arenas[2][OPERANDS]; /* of the specification's run, and of the kernel's */
 static rng random_state;
@@ -228,6 +228,9 @@ static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel
         tensors.base[TARN_X] = place(plan, TARN_X, run, at_end, &x_whole, &x_size);
         fill(plan, TARN_X, tensors.base[TARN_X], c->values, &r);
         save_winners(plan, &tensors);
+        for (size_t k = 0; c->seed % 4 == 0 && k < tarn_plan_saved_bytes(plan); k++)
+            if (rng_next(&r) % 4 == 0) /* corrupt ones: any byte may be anything */
+                tensors.base[OPERAND_SAVED][k] = (char)rng_next(&r);
         tensors.base[TARN_X] = NULL;
     }
     run_kernel(plan, row, pass, &tensors, parts);
@@ -456,6 +459,45 @@ static void sweep_named(void)
         }
 }
 
+static int64_t any_power(int most)
+{
+    return (INT64_C(1) << rng_range(&random_state, 0, most)) + rng_range(&random_state, -1, 1);
+}
+
+/* Kernels, strides, dilations and paddings up to 2^62, with lanes and gaps: what the checker accepts must
+ * run without an overflow, as far as its output fits. */
+static void sweep_huge(void)
+{
+    int accepted = 0;
+    for (int n = 0; n < (THOROUGH ? 200000 : 20000); n++) {
+        int spatial = (int)rng_range(&random_state, 1, 2),
+            leading = (int)rng_range(&random_state, 0, 1);
+        int64_t shape[3], outputs = 1;
+        for (int a = 0; a < leading + spatial; a++)
+            shape[a] = rng_range(&random_state, 1, 5);
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES),
+                                  leading, spatial, shape);
+        for (int a = 0; a < spatial; a++) {
+            int most = rng_next(&random_state) % 2 ? 62 : 3;
+            c.pool.kernel[a] = rng_next(&random_state) % 2 ? 1 : any_power(most);
+            c.pool.stride[a] = any_power(62);
+            c.pool.dilation[a] = any_power(most);
+            c.pool.pad_lo[a] = rng_next(&random_state) % 2 ? 0 : any_power(most) - 1;
+            c.pool.pad_hi[a] = rng_next(&random_state) % 2 ? 0 : any_power(most) - 1;
+        }
+        tarn_view y;
+        if (tarn_output_view(&c.pool, &c.x, &y, NULL))
+            continue;
+        for (int a = 0; a < y.rank; a++)
+            outputs = outputs > 1000 ? outputs : outputs * (y.shape[a] < 1000 ? y.shape[a] : 1000);
+        if (outputs <= 500) {
+            run_operators(c);
+            accepted++;
+        }
+    }
+    printf("huge parameters: %d cases\n", accepted);
+}
+
 int main(int argc, char **argv)
 {
     random_state.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
@@ -464,6 +506,7 @@ int main(int argc, char **argv)
             arenas[run][k] = guarded_make(ARENA_BYTES);
     sweep_1d();
     sweep_named();
+    sweep_huge();
     sweep_random("2-D", 3000, 2, 2, 9, 5, 4);
     sweep_random("3-D", 800, 3, 3, 6, 4, 3);
     sweep_random("rank to 8", 400, 4, 8, 3, 2, 2);

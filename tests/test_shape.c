@@ -95,16 +95,19 @@ static void check_taps(const geometry *g, const tarn_axis *axis, int64_t o)
 }
 
 /* Every window, existing or not, that has a tap on cell i: tap j reads it from window
- * (i+lo-e*j)/s, if that is whole. The greatest j is the least window. */
+ * (i+lo-e*j)/s, if that is whole. The greatest j is the least window. The steps are the axis's own: one
+ * that is never taken (a single window, a single tap) has become 1. */
 static void check_cell(const geometry *g, const tarn_axis *axis, int64_t i)
 {
     tarn_span windows = cell_windows(axis, i);
     int64_t entry = 0, existing = 0, last = INT64_MIN;
+    CHECK(axis->stride == (axis->out > 1 ? g->stride : 1), GEOMETRY, GEOMETRY_OF(g));
+    CHECK(axis->dilation == (g->kernel > 1 ? g->dilation : 1), GEOMETRY, GEOMETRY_OF(g));
     for (int64_t j = g->kernel - 1; j >= 0; j--) {
-        int64_t position = i + g->lo - g->dilation * j;
-        if (position % g->stride != 0)
+        int64_t position = i + g->lo - axis->dilation * j;
+        if (position % axis->stride != 0)
             continue;
-        int64_t o = position / g->stride;
+        int64_t o = position / axis->stride;
         bool exists = o >= 0 && o < axis->out;
         existing += exists;
         CHECK(entry < windows.n && span_at(&windows, entry) == o && o > last,

@@ -4,8 +4,8 @@
 
 #include "../problem.h"
 
-/* Elements of a row buffer. Rows live on the stack, one for each level of halving: a window of 2^20
- * rows takes 20 of at most 4 KiB. */
+/* Elements of a row buffer: 2 to 8 KiB, by the type of sums. Rows live on the stack, one for each level
+ * of halving: a window of 2^10 rows takes ten. */
 #define CAPACITY 512
 
 static inline int64_t window_extent(const tarn_axis *axis)

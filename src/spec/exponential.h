@@ -58,34 +58,44 @@ static inline tarn_weight weight_exp_huge(double t)
     return (tarn_weight){exp_reduced((v - n) * (LN2_HIGH + LN2_MIDDLE)), n};
 }
 
+/* The mantissa of e^t for |t| < HUGE_ARGUMENT; *n receives the exponent. */
+static inline double exp_mantissa(double t, double *n)
+{
+    *n = (t * LOG2_E + TO_INTEGER) - TO_INTEGER;
+    double coarse = (*n + TO_MULTIPLE) - TO_MULTIPLE; /* n = coarse + fine, 25 and 26 bits */
+    double fine = *n - coarse;
+    double r = (t - coarse * LN2_HIGH) - fine * LN2_HIGH;
+    r = (r - coarse * LN2_MIDDLE) - fine * LN2_MIDDLE;
+    return exp_reduced(r - *n * LN2_LOW);
+}
+
 /* e^t for any t. */
 static inline tarn_weight weight_exp(double t)
 {
+    tarn_weight weight;
     if (t != t)
         return (tarn_weight){t, 0.0};
     if (t >= HUGE_ARGUMENT || t <= -HUGE_ARGUMENT)
         return weight_exp_huge(t);
-    double n = (t * LOG2_E + TO_INTEGER) - TO_INTEGER;
-    double coarse = (n + TO_MULTIPLE) - TO_MULTIPLE; /* n = coarse + fine, 25 and 26 bits */
-    double fine = n - coarse;
-    double r = (t - coarse * LN2_HIGH) - fine * LN2_HIGH;
-    r = (r - coarse * LN2_MIDDLE) - fine * LN2_MIDDLE;
-    return (tarn_weight){exp_reduced(r - n * LN2_LOW), n};
+    weight.mantissa = exp_mantissa(t, &weight.exponent);
+    return weight;
 }
 
-/* e^t * 2^-shift as a plain number, for |t| < HUGE_ARGUMENT: the mantissa and exponent of
- * weight_exp(), put together. For kernels that know that nothing overflows. */
+/* 2^n for an integer n from -1022 to 1023. */
+static inline double power_of_two(double n)
+{
+    uint64_t bits = (uint64_t)(1023 + (int)n) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* e^t * 2^-shift as a plain number, for |t| < HUGE_ARGUMENT: weight_exp() put together. For kernels
+ * that know that nothing overflows. */
 static inline double exp_scaled(double t, double shift)
 {
-    double n = (t * LOG2_E + TO_INTEGER) - TO_INTEGER;
-    double coarse = (n + TO_MULTIPLE) - TO_MULTIPLE;
-    double fine = n - coarse;
-    double r = (t - coarse * LN2_HIGH) - fine * LN2_HIGH;
-    r = (r - coarse * LN2_MIDDLE) - fine * LN2_MIDDLE;
-    uint64_t bits = (uint64_t)(1023 + (int)(n - shift)) << 52;
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    return exp_reduced(r - n * LN2_LOW) * scale;
+    double n, mantissa = exp_mantissa(t, &n);
+    return mantissa * power_of_two(n - shift);
 }
 
 /* ln v for v >= 1; NaN for NaN. */
@@ -95,8 +105,8 @@ static inline double log_ratio(double v)
                                0x1.c71c62e3f11e6p-3, 0x1.7462b51cb66b1p-3, 0x1.39fe51a7c18f9p-3,
                                0x1.2b5900de53b32p-3};
     const uint64_t sqrt_half = UINT64_C(0x3fe6a09e667f3bcd); /* the bits of 1/sqrt(2) */
-    if (!(v >= 1.0) || v > 0x1p1023)
-        return v;
+    if (!(v >= 1.0))
+        return v != v ? v : 0.0;
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     uint64_t k = (bits - sqrt_half) >> 52; /* v = f * 2^k with f in [1/sqrt(2), sqrt(2)) */
@@ -115,10 +125,7 @@ static inline double shifted(double mantissa, double shift)
 {
     if (shift < LEAST_SHIFT)
         return mantissa * 0.0; /* keeps NaN */
-    uint64_t bits = (uint64_t)(1023 + (int)shift) << 52;
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    return mantissa * scale;
+    return mantissa * power_of_two(shift);
 }
 
 /* From exponent `from` to exponent `to` >= from; equal infinities are no distance apart. */
@@ -138,13 +145,17 @@ static inline tarn_weight weight_add(tarn_weight a, tarn_weight b)
 
 /* What the clauses on smooth max build from weights. `sum` is that of the window's weights. */
 
-/* [L3] The window's value, `top` being its tap with the greatest beta*x: the sum has the exponent of
- * that tap's weight, the ratio of mantissas is at least 1, and so the value is never below `top`.
- * Adding +0 makes a zero positive. */
+/* [L3] The window's value from its tap `top` of the greatest beta*x and the sum of its weights over that
+ * tap's weight: at least 1, so that the value is never below `top`. Adding +0 makes a zero positive. */
+static inline double smooth_from_ratio(double top, double beta, double ratio)
+{
+    return (top + log_ratio(ratio) / beta) + 0.0;
+}
+
+/* The sum has the exponent of the greatest weight, so the ratio is that of the mantissas. */
 static inline double smooth_value(double top, double beta, tarn_weight sum)
 {
-    double ratio = sum.mantissa / weight_exp(beta * top).mantissa;
-    return (top + log_ratio(ratio) / beta) + 0.0;
+    return smooth_from_ratio(top, beta, sum.mantissa / weight_exp(beta * top).mantissa);
 }
 
 /* [L4] sum(w*dx) / sum(w); both have the exponent of the greatest weight. */
