@@ -39,6 +39,47 @@ typedef struct tarn_problem {
     int64_t element_bytes[OPERANDS]; /* a saved winner takes 1, 4 or 8 */
 } tarn_problem;
 
+/* Where the element at spatial coordinates `at` lies in a plane, in elements. */
+static inline int64_t offset_of(const tarn_problem *problem, int operand, const int64_t *at)
+{
+    int64_t offset = 0;
+    for (int a = 0; a < problem->spatial; a++)
+        offset += at[a] * problem->stride[operand][a];
+    return offset;
+}
+
+/* [M5] The position of a cell in the flattened spatial input. */
+static inline int64_t cell_index(const tarn_problem *problem, const int64_t *cell)
+{
+    int64_t index = 0;
+    for (int a = 0; a < problem->spatial; a++)
+        index = index * problem->axis[a].size + cell[a];
+    return index;
+}
+
+/* [M7] The position, among the taps of window o, of the one that reads `cell`. */
+static inline int64_t tap_index(const tarn_problem *problem, const int64_t *o, const int64_t *cell)
+{
+    int64_t index = 0;
+    for (int a = 0; a < problem->spatial; a++)
+        index = index * problem->axis[a].kernel + tap_of(&problem->axis[a], o[a], cell[a]);
+    return index;
+}
+
+/* [A2] The divisor of window o; 0 if none of its taps counts. */
+static inline int64_t window_divisor(const tarn_problem *problem, const int64_t *o)
+{
+    if (problem->divisor > 0)
+        return problem->divisor;
+    int64_t count = 1;
+    for (int a = 0; a < problem->spatial; a++) {
+        tarn_span taps = window_taps(&problem->axis[a], o[a]);
+        count *= problem->count_include_pad ? padded_taps(&problem->axis[a], o[a])
+                                            : taps.hi - taps.lo;
+    }
+    return count;
+}
+
 /* One pass over some of the work: tensors, by operand, NULL where the pass has none. */
 typedef struct tarn_tensors {
     char *base[OPERANDS];
