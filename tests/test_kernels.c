@@ -189,15 +189,19 @@ static void fill(const tarn_plan *plan, int operand, char *base, pattern kind, r
     }
 }
 
+/* Runs part `only` of `parts`, or all of them if it is ALL_PARTS. */
+enum { ALL_PARTS = -1 };
+
 static void run_kernel(const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
-                       const tarn_tensors *tensors, int parts)
+                       const tarn_tensors *tensors, int parts, int only)
 {
     const tarn_axis *first = &plan->problem.axis[0];
     bool backward = pass == TARN_VJP || pass == TARN_VJP_SAVED;
     int64_t units = plan->problem.planes * (backward ? first->size : first->out);
     for (int part = 0; part < parts; part++)
-        row->run(&plan->problem, tensors, muldiv_floor(units, part, parts),
-                 muldiv_floor(units, part + 1, parts));
+        if (only == ALL_PARTS || only == part)
+            row->run(&plan->problem, tensors, muldiv_floor(units, part, parts),
+                     muldiv_floor(units, part + 1, parts));
 }
 
 /* The winners that a VJP from saved ones starts with: the specification's. */
@@ -207,13 +211,13 @@ static void save_winners(const tarn_plan *plan, tarn_tensors *tensors)
         .base = {[TARN_X] = tensors->base[TARN_X], [OPERAND_SAVED] = tensors->base[OPERAND_SAVED]}};
     const tarn_kernel_row *spec =
         tarn_choose_kernel(&plan->problem, TARN_FORWARD_SAVED, TARN_ISA_SPEC);
-    run_kernel(plan, spec, TARN_FORWARD_SAVED, &forward, 1);
+    run_kernel(plan, spec, TARN_FORWARD_SAVED, &forward, 1, ALL_PARTS);
 }
 
 /* Runs one row; leaves its tensors, and what surrounds them, for comparison. */
 static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
-                    tarn_pass pass, int run, bool at_end, int parts, char *whole[OPERANDS],
-                    size_t size[OPERANDS])
+                    tarn_pass pass, int run, bool at_end, int parts, int only,
+                    char *whole[OPERANDS], size_t size[OPERANDS])
 {
     tarn_tensors tensors = {.base = {NULL}};
     rng r = {c->seed};
@@ -233,7 +237,7 @@ static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel
                 tensors.base[OPERAND_SAVED][k] = (char)rng_next(&r);
         tensors.base[TARN_X] = NULL;
     }
-    run_kernel(plan, row, pass, &tensors, parts);
+    run_kernel(plan, row, pass, &tensors, parts, only);
 }
 
 static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
@@ -244,11 +248,32 @@ static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_ke
     bool at_end = c->seed % 2;
     int parts = (int)(c->seed / 2 % 5) + 1;
     const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, pass, TARN_ISA_SPEC);
-    run_row(c, plan, spec, pass, 0, at_end, 1, expected, expected_size);
-    run_row(c, plan, row, pass, 1, at_end, parts, actual, actual_size);
+    run_row(c, plan, spec, pass, 0, at_end, 1, ALL_PARTS, expected, expected_size);
+    run_row(c, plan, row, pass, 1, at_end, parts, ALL_PARTS, actual, actual_size);
     for (const int *k = pass_operands[pass]; *k >= 0; k++)
         CHECK(memcmp(expected[*k], actual[*k], actual_size[*k]) == 0, "%s: %s of %s in %d parts",
               row->name, tarn_operand_name(*k), describe(c), parts);
+}
+
+/* That no two parts write the same byte: each is run alone, on poisoned memory. */
+static void compare_parts(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                          tarn_pass pass, int parts)
+{
+    enum { MOST_BYTES = 1 << 14 };
+    static unsigned char writers[OPERANDS][MOST_BYTES];
+    char *whole[OPERANDS];
+    size_t size[OPERANDS];
+    bool apart = true;
+    memset(writers, 0, sizeof writers);
+    for (int part = 0; part < parts; part++) {
+        run_row(c, plan, row, pass, 1, true, parts, part, whole, size);
+        for (const int *k = pass_operands[pass]; *k >= 0; k++)
+            for (size_t byte = 0; pass_writes(pass, *k) && byte < size[*k] && byte < MOST_BYTES;
+                 byte++)
+                if ((unsigned char)whole[*k][byte] != POISON)
+                    apart &= ++writers[*k][byte] == 1;
+    }
+    CHECK(apart, "%s: parts overlap: %s in %d parts", row->name, describe(c), parts);
 }
 
 static void run_case(const test_case *c)
@@ -276,8 +301,11 @@ static void run_case(const test_case *c)
     for (int k = 0; k < tarn_kernel_row_count; k++) {
         const tarn_kernel_row *row = &tarn_kernel_rows[k];
         if (row->isa != TARN_ISA_SPEC && row->op == c->pool.op && row->dtype == c->x.dtype &&
-            plan.kernel[row->pass] && row->accepts(&plan.problem))
+            plan.kernel[row->pass] && row->accepts(&plan.problem)) {
             compare_row(c, &plan, row, row->pass);
+            if (c->seed % 8 == 0)
+                compare_parts(c, &plan, row, row->pass, 3);
+        }
     }
 }
 
