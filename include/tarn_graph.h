@@ -149,7 +149,8 @@ TARN_API tarn_status tarn_graph_custom(tarn_graph *graph, int count, const tarn_
  *  more than once; inputs and constants may be outputs. */
 TARN_API tarn_status tarn_graph_output(tarn_graph *graph, tarn_value value, tarn_error *error);
 
-/** Names a value, for text and drawings: [A-Za-z_][A-Za-z0-9_]*, at most 63 bytes, not in use.
+/** Names a value, for text and drawings: [A-Za-z_][A-Za-z0-9_]*, at most 63 bytes, not in use, and
+ *  none of the words return, global, flat, ceil, nopad, scalar and the dtypes.
  *  Values are v0, v1, ... until named. Errors: BAD_ARGUMENT, NO_MEMORY. */
 TARN_API tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *name,
                                      tarn_error *error);

@@ -48,8 +48,12 @@ static inline tarn_status product_forward(void *context, const tarn_view *x, con
                                           tarn_error *error)
 {
     (void)context, (void)error;
-    for (int64_t k = 0; k < count_of(y); k++)
-        set_number_at(y, k, number_at(&x[0], k) * number_at(&x[1], k));
+    for (int64_t k = 0; k < count_of(y); k++) {
+        double product = number_at(&x[0], k) * number_at(&x[1], k);
+        if (!is_floating_dtype(y->dtype)) /* what every integer type holds */
+            product = product > 100 ? 100 : product < 0 ? 0 : product;
+        set_number_at(y, k, product);
+    }
     return TARN_OK;
 }
 

@@ -111,9 +111,25 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+/* Words of the text form that could be taken for a value. */
+static bool is_reserved(const char *name, size_t length)
+{
+    static const char *const words[] = {"return", "global", "flat", "ceil", "nopad", "scalar"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strlen(words[k]) == length && memcmp(words[k], name, length) == 0)
+            return true;
+    for (int k = 0; k < TARN_DTYPES; k++) {
+        const char *dtype = tarn_dtype_name((tarn_dtype)k);
+        if (strlen(dtype) == length && memcmp(dtype, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool tarn_is_name(const char *name, size_t length)
 {
-    if (length == 0 || length >= TARN_NAME_BYTES || !is_letter(name[0]))
+    if (length == 0 || length >= TARN_NAME_BYTES || !is_letter(name[0]) ||
+        is_reserved(name, length))
         return false;
     for (size_t k = 1; k < length; k++)
         if (!is_letter(name[k]) && !(name[k] >= '0' && name[k] <= '9'))
@@ -193,7 +209,8 @@ tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *nam
                          (int)value);
     if (!tarn_is_name(name, strlen(name)))
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
-                         "'%.70s' is not a name: a letter, then letters and digits, at most %d",
+                         "'%.70s' is not a name: a letter, then letters and digits, at most %d, and no word "
+                         "of the text form",
                          name, TARN_NAME_BYTES - 1);
     tarn_value holder = graph->names[name_slot(graph, name)];
     if (holder == value)
