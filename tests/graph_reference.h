@@ -29,6 +29,7 @@ typedef struct {
     r_node node[MOST_NODES];
     int nodes, inputs, outputs;
     tarn_value input[MOST_NODES], output[MOST_NODES];
+    unsigned fixed; /* inputs, as bits, that we do not differentiate by */
     bool exact; /* only arithmetic that does not round: f64, small numbers */
 } r_graph;
 
@@ -386,13 +387,19 @@ static inline void reference_forward(r_graph *g)
 static inline void reference_jvp(r_graph *g)
 {
     tarn_error error;
+    for (int k = 0; k < g->inputs; k++)
+        if (g->fixed >> k & 1)
+            memset(g->node[g->input[k]].tangent.memory, 0, g->node[g->input[k]].tangent.bytes);
+    int inputs = 0;
     for (int v = 0; v < g->nodes; v++) {
         r_node *n = &g->node[v];
-        n->varies = n->kind == R_INPUT;
+        n->varies = n->kind == R_INPUT && !(g->fixed >> inputs & 1);
+        inputs += n->kind == R_INPUT;
         if (n->kind == R_INPUT)
             continue;
         for (int k = 0; k < n->operands; k++)
             n->varies |= g->node[n->x[k]].varies;
+        tensor_free(&n->tangent);
         n->tangent = tensor_like(&n->view);
         const tarn_view x[2] = {g->node[n->x[0]].value.view, g->node[n->x[1]].value.view};
         tarn_view dx[2] = {g->node[n->x[0]].tangent.view, g->node[n->x[1]].tangent.view};
