@@ -68,9 +68,8 @@ TARN_API tarn_status tarn_graph_max_pool2d(tarn_graph *graph, tarn_value x, int6
                                            tarn_error *error);
 /** 2-D max with one symmetric padding, which never wins. */
 TARN_API tarn_status tarn_graph_max_pool2d_padded(tarn_graph *graph, tarn_value x, int64_t kernel_h,
-                                                  int64_t kernel_w, int64_t stride,
-                                                  int64_t padding, tarn_value *value,
-                                                  tarn_error *error);
+                                                  int64_t kernel_w, int64_t stride, int64_t padding,
+                                                  tarn_value *value, tarn_error *error);
 /** 2-D smooth max (log-sum-exp), no padding. */
 TARN_API tarn_status tarn_graph_smooth_pool2d(tarn_graph *graph, tarn_value x, int64_t kernel_h,
                                               int64_t kernel_w, int64_t stride, double beta,
@@ -81,9 +80,8 @@ TARN_API tarn_status tarn_graph_avg_pool2d(tarn_graph *graph, tarn_value x, int6
                                            tarn_error *error);
 /** 2-D average with one symmetric padding, which counts as zeros. */
 TARN_API tarn_status tarn_graph_avg_pool2d_padded(tarn_graph *graph, tarn_value x, int64_t kernel_h,
-                                                  int64_t kernel_w, int64_t stride,
-                                                  int64_t padding, tarn_value *value,
-                                                  tarn_error *error);
+                                                  int64_t kernel_w, int64_t stride, int64_t padding,
+                                                  tarn_value *value, tarn_error *error);
 
 /** Zeros around the last `spatial` axes [H1]. Errors as tarn_pad(). */
 TARN_API tarn_status tarn_graph_pad(tarn_graph *graph, tarn_value x, int spatial, const int64_t *lo,
@@ -120,9 +118,9 @@ TARN_API tarn_status tarn_graph_flatten(tarn_graph *graph, tarn_value x, int axi
  * left it alone, one is made).
  */
 typedef struct tarn_custom {
-    const char *name;  /**< A word for text and drawings, [A-Za-z_][A-Za-z0-9_]*; copied. */
-    tarn_dtype dtype;  /**< Scalar type of the value. */
-    int rank;          /**< Its number of axes. */
+    const char *name; /**< A word for text and drawings, [A-Za-z_][A-Za-z0-9_]*; copied. */
+    tarn_dtype dtype; /**< Scalar type of the value. */
+    int rank;         /**< Its number of axes. */
     int64_t shape[TARN_MAX_RANK]; /**< Its shape. */
     /** y = f(x): writes every element of y. Required. */
     tarn_status (*forward)(void *context, const tarn_view *x, const tarn_view *y,

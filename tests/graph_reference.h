@@ -8,8 +8,19 @@
 
 enum { MOST_NODES = 24, MOST_OPERANDS = 4 };
 
-typedef enum { R_INPUT, R_CONSTANT, R_POOL, R_PAD, R_UNPAD, R_ADD, R_SCALE, R_CONCAT, R_RESHAPE,
-               R_PRODUCT, R_KINDS } r_kind;
+typedef enum {
+    R_INPUT,
+    R_CONSTANT,
+    R_POOL,
+    R_PAD,
+    R_UNPAD,
+    R_ADD,
+    R_SCALE,
+    R_CONCAT,
+    R_RESHAPE,
+    R_PRODUCT,
+    R_KINDS
+} r_kind;
 
 typedef struct {
     r_kind kind;
@@ -30,7 +41,7 @@ typedef struct {
     int nodes, inputs, outputs;
     tarn_value input[MOST_NODES], output[MOST_NODES];
     unsigned fixed; /* inputs, as bits, that we do not differentiate by */
-    bool exact; /* only arithmetic that does not round: f64, small numbers */
+    bool exact;     /* only arithmetic that does not round: f64, small numbers */
 } r_graph;
 
 /* ---- A custom node: the product of two values ---------------------------------------------- */
@@ -202,8 +213,8 @@ static inline tarn_status push_random(r_graph *g, rng *r, tarn_dtype dtype, r_no
             n->lo[a] = rng_range(r, 0, 1);
             n->hi[a] = rng_range(r, 0, 1);
         }
-        return (n->kind == R_PAD ? tarn_graph_pad : tarn_graph_unpad)(
-            graph, x, n->spatial, n->lo, n->hi, made, &error);
+        return (n->kind == R_PAD ? tarn_graph_pad : tarn_graph_unpad)(graph, x, n->spatial, n->lo,
+                                                                      n->hi, made, &error);
     case R_ADD:
         n->operands = 2;
         n->x[1] = random_like(g, r, x, -1);

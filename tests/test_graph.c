@@ -174,7 +174,8 @@ static void verify_lives(const tarn_program *p, uint64_t seed)
             const tarn_buffer *a = program_buffer(p, i), *b = program_buffer(p, j);
             bool in_arena = a->base == 0 && b->base == 0 && a->bytes > 0 && b->bytes > 0;
             bool meet_in_time = a->first <= b->last && b->first <= a->last;
-            bool meet_in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+            bool meet_in_space =
+                a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
             CHECK(!(in_arena && meet_in_time && meet_in_space),
                   "seed %llu: buffers %lld and %lld share bytes", (unsigned long long)seed,
                   (long long)i, (long long)j);

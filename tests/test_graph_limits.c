@@ -95,11 +95,11 @@ static void test_failed_builders(void)
         for (long long n = 0;; n++) {
             int before = tarn_graph_values(graph);
             a.until = n;
-            tarn_status status =
-                k % 4 == 0   ? tarn_graph_input(graph, TARN_F32, 2, shape, &v, &error)
-                : k % 4 == 1 ? tarn_graph_pool(graph, 0, &pool, &v, &error)
-                : k % 4 == 2 ? tarn_graph_pad(graph, 0, 2, ones, ones, &v, &error)
-                             : tarn_graph_add(graph, 0, 0, &v, &error);
+            tarn_status status = k % 4 == 0
+                                     ? tarn_graph_input(graph, TARN_F32, 2, shape, &v, &error)
+                                 : k % 4 == 1 ? tarn_graph_pool(graph, 0, &pool, &v, &error)
+                                 : k % 4 == 2 ? tarn_graph_pad(graph, 0, 2, ones, ones, &v, &error)
+                                              : tarn_graph_add(graph, 0, 0, &v, &error);
             a.until = -1;
             CHECK(tarn_graph_values(graph) == before + !status, "changed by a failure");
             CHECK(tarn_graph_inputs(graph) == (k + (k % 4 == 0 && !status) + 3) / 4, "inputs");
@@ -238,7 +238,7 @@ static void test_run_errors(void)
     options.layout[TARN_Y] = &layout;
     BAD(TARN_BAD_ARGUMENT, tarn_graph_compile(&none, g, &forward, &options, &error));
     options = tarn_options_default();
-    options.isa = 0;
+    options.isa = 1u << 20; /* no family has this bit */
     BAD(TARN_UNSUPPORTED, tarn_graph_compile(&none, g, &forward, &options, &error));
     options = tarn_options_default();
     options.executor.parts = 2;
@@ -384,8 +384,12 @@ static void test_payloads(void)
     /* Payloads that are not there. */
     GOOD(tarn_graph_create(&g, NULL, &error));
     GOOD(tarn_graph_input(g, TARN_F32, 1, shape, &x, &error));
-    tarn_custom only = {.name = "only", .dtype = TARN_F32, .rank = 1, .shape = {2},
-                        .forward = probe_forward, .context = &first};
+    tarn_custom only = {.name = "only",
+                        .dtype = TARN_F32,
+                        .rank = 1,
+                        .shape = {2},
+                        .forward = probe_forward,
+                        .context = &first};
     GOOD(tarn_graph_custom(g, 1, &x, &only, &a, &error));
     GOOD(tarn_graph_output(g, a, &error));
     GOOD(tarn_graph_forward(g, inputs, outputs, NULL, &error));
@@ -412,8 +416,8 @@ static void test_memory(void)
     tarn_graph *g = load("x = input f32 4x4\na = max x kernel=1\nb = max a kernel=1\n"
                          "c = max b kernel=1\nd = max c kernel=1\ne = max d kernel=1\nreturn e");
     tarn_memory m = memory_of(g, TARN_GRAPH_FORWARD, 0);
-    CHECK(m.arena == 128 && m.without_reuse == 256 && m.floor == 128 && m.saved == 0,
-          "%lld %lld", (long long)m.arena, (long long)m.without_reuse);
+    CHECK(m.arena == 128 && m.without_reuse == 256 && m.floor == 128 && m.saved == 0, "%lld %lld",
+          (long long)m.arena, (long long)m.without_reuse);
     m = memory_of(g, TARN_GRAPH_JVP, 1);
     CHECK(m.saved == 0 && m.arena == 256, "%lld", (long long)m.arena);
     m = memory_of(g, TARN_GRAPH_VJP, 1);

@@ -71,7 +71,8 @@ static void test_round_trip(void)
         tarn_graph *loaded;
         tarn_error error;
         tarn_status status = load(&loaded, text, &error);
-        CHECK(status == TARN_OK, "seed %llu: %s\n%s", (unsigned long long)seed, error.message, text);
+        CHECK(status == TARN_OK, "seed %llu: %s\n%s", (unsigned long long)seed, error.message,
+              text);
         if (!status) {
             char *again = saved(loaded);
             CHECK(strcmp(text, again) == 0, "seed %llu:\n%s\n%s", (unsigned long long)seed, text,
@@ -230,8 +231,10 @@ static void test_fuzz(void)
 {
     static const char good[] =
         "x = input f32 1x2x6x6\nk = constant f32 2x2 1 -0 0x7fc00001 1e9\na = max x kernel=3,3 "
-        "stride=1,2 pad=1:0,1 ceil dilation=1 ties=split\nb = avg x adaptive=3,3 nopad\nc = smooth x "
-        "flat beta=2 spatial=2 # words\np = pad a pad=1,1\nu = unpad p pad=1\ns = add a a\nt = scale s "
+        "stride=1,2 pad=1:0,1 ceil dilation=1 ties=split\nb = avg x adaptive=3,3 nopad\nc = smooth "
+        "x "
+        "flat beta=2 spatial=2 # words\np = pad a pad=1,1\nu = unpad p pad=1\ns = add a a\nt = "
+        "scale s "
         "factor=-0.5\ny = concat s t axis=1\nr = reshape y 4x5x4\nf = flatten y axis=1\nm = custom "
         "product a s f32 1x2x5x4\nreturn y c k\n";
     static const char alphabet[] = "0123456789xkpads=,:.-#\n\t ef\0";

@@ -15,7 +15,8 @@ typedef struct {
 
 typedef struct {
     tarn_program *program;
-    tarn_list gaps; /* gap, by address, none touching another; the space behind `top` is free, too */
+    tarn_list
+        gaps; /* gap, by address, none touching another; the space behind `top` is free, too */
     int64_t top;
     int *next_dead, *dead_at; /* lists of the buffers that die at a step */
     int *next_born, *born_at;

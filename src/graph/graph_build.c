@@ -162,8 +162,8 @@ static bool reserve_names(tarn_graph *graph)
         slots *= 2;
     if (slots == graph->name_slots)
         return true;
-    tarn_value *names = graph->allocator.allocate(graph->allocator.context,
-                                                  (size_t)slots * sizeof *names);
+    tarn_value *names =
+        graph->allocator.allocate(graph->allocator.context, (size_t)slots * sizeof *names);
     if (!names)
         return false;
     for (int64_t k = 0; k < slots; k++)
@@ -208,10 +208,11 @@ tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *nam
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a value of this graph",
                          (int)value);
     if (!tarn_is_name(name, strlen(name)))
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
-                         "'%.70s' is not a name: a letter, then letters and digits, at most %d, and no word "
-                         "of the text form",
-                         name, TARN_NAME_BYTES - 1);
+        return tarn_fail(
+            error, TARN_BAD_ARGUMENT, NO_AXIS,
+            "'%.70s' is not a name: a letter, then letters and digits, at most %d, and no word "
+            "of the text form",
+            name, TARN_NAME_BYTES - 1);
     tarn_value holder = graph->names[name_slot(graph, name)];
     if (holder == value)
         return tarn_succeed(error);
@@ -301,6 +302,9 @@ static tarn_status set_dense(draft *d, tarn_dtype dtype, int rank, const int64_t
                              tarn_error *error)
 {
     tarn_extent extent;
+    if (rank < 0 || rank > TARN_MAX_RANK) /* before the shape is looked at */
+        return tarn_fail(error, TARN_BAD_RANK, NO_AXIS, "value has rank %d, not in 0..%d", rank,
+                         TARN_MAX_RANK);
     d->node.view = tarn_view_dense(NULL, dtype, rank, shape);
     tarn_status status = tarn_check_view("value", &d->node.view, &extent, error);
     d->node.bytes = status ? 0 : extent.hi;
@@ -348,8 +352,7 @@ static tarn_status push(tarn_graph *graph, draft *d, tarn_value *value, tarn_err
     return tarn_succeed(error);
 }
 
-static tarn_status check_target(const tarn_graph *graph, const tarn_value *value,
-                                tarn_error *error)
+static tarn_status check_target(const tarn_graph *graph, const tarn_value *value, tarn_error *error)
 {
     if (!graph || !value)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL",
@@ -535,8 +538,8 @@ static tarn_status push_padding(tarn_graph *graph, tarn_node_kind kind, tarn_val
     tarn_view y = graph_node(graph, x)->view;
     status = check_padding(&y, spatial, lo, hi, &padding, error);
     for (int a = 0; a < spatial && !status; a++)
-        status = (kind == NODE_PAD ? pad_axis : unpad_axis)(
-            &padding, a, &y.shape[y.rank - spatial + a], error);
+        status = (kind == NODE_PAD ? pad_axis : unpad_axis)(&padding, a,
+                                                            &y.shape[y.rank - spatial + a], error);
     if (status || (status = set_dense(&d, y.dtype, y.rank, y.shape, error)))
         return status;
     return push(graph, &d, value, error);

@@ -29,14 +29,14 @@ typedef struct {
     tarn_error *error;
     tarn_status status; /* the first failure; everything is quiet after it */
     int values;
-    unsigned char *need;      /* the value is computed */
-    unsigned char *varies;    /* it depends on an input that we differentiate by */
-    unsigned char *diff;      /* and an output that is wanted depends on it */
-    tarn_value *root;         /* through reshapes, the value whose memory this one is */
+    unsigned char *need;   /* the value is computed */
+    unsigned char *varies; /* it depends on an input that we differentiate by */
+    unsigned char *diff;   /* and an output that is wanted depends on it */
+    tarn_value *root;      /* through reshapes, the value whose memory this one is */
     tarn_place *value, *tangent, *gradient, *saved;
-    int *head, *tail, *uses;  /* contributions to the gradient of a value; how many there will be */
+    int *head, *tail, *uses; /* contributions to the gradient of a value; how many there will be */
     tarn_list contributions;
-    tarn_list recent;         /* tarn_value: nodes whose plans are the last in program->plans */
+    tarn_list recent; /* tarn_value: nodes whose plans are the last in program->plans */
 } compiler;
 
 static const tarn_place nowhere = {NO_BUFFER, 0, 0};
@@ -78,8 +78,7 @@ static tarn_status check_request(const tarn_graph *graph, const tarn_request *re
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL",
                          graph ? "request" : "graph");
     if ((int)request->mode < 0 || request->mode >= TARN_MODES)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a mode",
-                         (int)request->mode);
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a mode", (int)request->mode);
     for (int k = 0; options && k < TARN_OPERANDS; k++)
         if (options->layout[k])
             return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
@@ -90,8 +89,8 @@ static tarn_status check_request(const tarn_graph *graph, const tarn_request *re
     if (options && options->executor.parts < 0)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts",
                          options->executor.parts);
-    for (int k = 0; request->mode != TARN_GRAPH_FORWARD && request->inputs &&
-                    k < tarn_graph_inputs(graph);
+    for (int k = 0;
+         request->mode != TARN_GRAPH_FORWARD && request->inputs && k < tarn_graph_inputs(graph);
          k++) {
         tarn_dtype dtype = graph_node(graph, graph_input(graph, k))->view.dtype;
         if (request->inputs[k] && !is_floating(dtype))
@@ -406,8 +405,7 @@ static void place_operands(compiler *c, tarn_value v, const unsigned char *wante
         if (box.size[0] != 1)
             return;
         if (wanted[root] && can_place(c, root, places))
-            places[root] =
-                (tarn_place){places[v].buffer, places[v].offset + offset, box.run};
+            places[root] = (tarn_place){places[v].buffer, places[v].offset + offset, box.run};
         offset += box.run;
     }
 }
@@ -446,7 +444,8 @@ static void emit_pool(compiler *c, tarn_value v)
         return;
     step->plan = plan;
     step->with_value = c->need[v];
-    step->with_saved = !jvp && c->request.mode == TARN_GRAPH_VJP && c->diff[v] && keeps_winners(node);
+    step->with_saved =
+        !jvp && c->request.mode == TARN_GRAPH_VJP && c->diff[v] && keeps_winners(node);
     bool saves = step->with_saved, reads = c->need[v] || pool_of(node)->op != TARN_AVG;
     if (jvp)
         add_ref(c, c->tangent[v], true);
@@ -488,15 +487,13 @@ static void emit_linear(compiler *c, tarn_value v, const unsigned char *wanted, 
         add_scale(c, v, to, places[x[0]]);
         return;
     case NODE_PAD: {
-        tarn_box box =
-            padding_box(node->payload, &graph_node(c->graph, x[0])->view, &node->view);
+        tarn_box box = padding_box(node->payload, &graph_node(c->graph, x[0])->view, &node->view);
         add_zero(c, v, to);
         add_copy(c, v, STEP_INTO, &box, to, places[x[0]]);
         return;
     }
     case NODE_UNPAD: {
-        tarn_box box =
-            padding_box(node->payload, &node->view, &graph_node(c->graph, x[0])->view);
+        tarn_box box = padding_box(node->payload, &node->view, &graph_node(c->graph, x[0])->view);
         add_copy(c, v, STEP_OUT_OF, &box, to, places[x[0]]);
         return;
     }
@@ -745,7 +742,8 @@ static void emit_concat_vjp(compiler *c, tarn_value v)
             continue;
         if (box.size[0] <= 1) { /* contiguous (or empty): the slice is the contribution */
             int64_t bytes = graph_node(c->graph, x[k])->bytes;
-            contribute(c, x[k], (tarn_place){gy.buffer, gy.offset + (bytes ? box.offset : 0), bytes});
+            contribute(c, x[k],
+                       (tarn_place){gy.buffer, gy.offset + (bytes ? box.offset : 0), bytes});
             continue;
         }
         tarn_place gx = contribution_place(c, x[k]);
@@ -854,8 +852,8 @@ static void emit(compiler *c)
 static void *allocate_scratch(compiler *c)
 {
     size_t n = (size_t)c->values, places = 4 * n * sizeof(tarn_place), ints = 4 * n * sizeof(int);
-    char *block = c->program->allocator.allocate(c->program->allocator.context,
-                                                 places + ints + 3 * n + 1);
+    char *block =
+        c->program->allocator.allocate(c->program->allocator.context, places + ints + 3 * n + 1);
     if (!block)
         return NULL;
     tarn_place *place = (tarn_place *)(void *)block;

@@ -78,7 +78,8 @@ static void put_box(tarn_writer *w, const tarn_graph *graph, const tarn_program 
         put_memory(w, graph, program, v);
     tarn_put(w, "\"");
     if (offset >= 0) /* one hue for each place where values begin */
-        tarn_put(w, ", style=filled, fillcolor=\"0.%03d 0.25 1.0\"", (int)(offset / 64 * 619 % 1000));
+        tarn_put(w, ", style=filled, fillcolor=\"0.%03d 0.25 1.0\"",
+                 (int)(offset / 64 * 619 % 1000));
     else if (program && (v >= program->values || program->place[v].buffer == NO_BUFFER))
         tarn_put(w, ", style=dashed");
     tarn_put(w, "];\n");

@@ -56,11 +56,11 @@ void tarn_sum(const tarn_program *program, const tarn_ref *y, const tarn_ref *x,
 
 void tarn_scale(const char *x, char *y, double factor, tarn_dtype dtype, int64_t count)
 {
-    static void (*const scales[])(const char *, char *, double, int64_t) = {
-        [TARN_F64] = scale_f64,
-        [TARN_F32] = scale_f32,
-        [TARN_F16] = scale_f16,
-        [TARN_BF16] = scale_bf16};
+    static void (*const scales[])(const char *, char *, double,
+                                  int64_t) = {[TARN_F64] = scale_f64,
+                                              [TARN_F32] = scale_f32,
+                                              [TARN_F16] = scale_f16,
+                                              [TARN_BF16] = scale_bf16};
     scales[dtype](x, y, factor, count);
 }
 

@@ -75,8 +75,8 @@ struct tarn_program {
     tarn_request request; /* its pointers are NULL */
     int inputs, outputs;
     int base_inputs, base_outputs, base_seeds, base_results, base_constants, bases;
-    int *external; /* by base: its buffer, or NO_BUFFER if it is not used */
-    char **base;   /* by base: the pointer of this run */
+    int *external;           /* by base: its buffer, or NO_BUFFER if it is not used */
+    char **base;             /* by base: the pointer of this run */
     int *external_alignment; /* by base: bytes of an element */
     tarn_list steps, refs, buffers, boxes, views, plans;
     tarn_place *place; /* of every value of the graph, for drawings; NO_BUFFER: not computed */

@@ -53,8 +53,8 @@ static tarn_status run_custom(const tarn_program *p, const tarn_step *step, tarn
     if (step->kind == STEP_CUSTOM_FORWARD) /* y, x... */
         status = custom->forward(custom->context, view + 1, view, error);
     else if (step->kind == STEP_CUSTOM_JVP) /* dy, x..., dx... */
-        status = custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view,
-                             error);
+        status =
+            custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view, error);
     else /* gx..., gy, x... */
         status = custom->vjp(custom->context, view + step->written + 1, view + step->written, view,
                              error);
@@ -244,8 +244,8 @@ static tarn_status run_once(const tarn_graph *graph, tarn_mode mode, const argum
 tarn_status tarn_graph_forward(const tarn_graph *graph, const void *const *inputs,
                                void *const *outputs, const tarn_options *options, tarn_error *error)
 {
-    return run_once(graph, TARN_GRAPH_FORWARD,
-                    &(arguments){.inputs = inputs, .outputs = outputs}, options, error);
+    return run_once(graph, TARN_GRAPH_FORWARD, &(arguments){.inputs = inputs, .outputs = outputs},
+                    options, error);
 }
 
 tarn_status tarn_graph_jvp(const tarn_graph *graph, const void *const *inputs,

@@ -206,8 +206,9 @@ static tarn_status expect_operands(loader *l, int64_t count)
     skip_blanks(l);
     if (status || l->operands.count == count)
         return status;
-    return bad(l, l->at, count == 1 ? "expected one value that is defined above"
-                                    : "expected two values that are defined above");
+    return bad(l, l->at,
+               count == 1 ? "expected one value that is defined above"
+                          : "expected two values that are defined above");
 }
 
 static tarn_value operand(const loader *l, int k)
@@ -252,7 +253,11 @@ static bool read_element(const char *at, tarn_dtype dtype, void *to)
         uint8_t b1 = (uint8_t)bits;
         uint16_t b2 = (uint16_t)bits;
         uint32_t b4 = (uint32_t)bits;
-        memcpy(to, size == 1 ? (void *)&b1 : size == 2 ? (void *)&b2 : size == 4 ? (void *)&b4 : &bits,
+        memcpy(to,
+               size == 1   ? (void *)&b1
+               : size == 2 ? (void *)&b2
+               : size == 4 ? (void *)&b4
+                           : &bits,
                size);
         return true;
     }
@@ -278,7 +283,11 @@ static bool read_element(const char *at, tarn_dtype dtype, void *to)
     int8_t b1 = (int8_t)value;
     int16_t b2 = (int16_t)value;
     int32_t b4 = (int32_t)value;
-    memcpy(to, size == 1 ? (void *)&b1 : size == 2 ? (void *)&b2 : size == 4 ? (void *)&b4 : &value,
+    memcpy(to,
+           size == 1   ? (void *)&b1
+           : size == 2 ? (void *)&b2
+           : size == 4 ? (void *)&b4
+                       : &value,
            size);
     return true;
 }
@@ -405,7 +414,8 @@ static tarn_status load_padding(loader *l, const char *at, bool pad, tarn_value 
         return status;
     got = next_word(l, &w);
     if (!got || !(text = value_of(&w, "pad")) || !read_values(text, lo, hi, &count))
-        return bad(l, place_of(l, got, &w), "expected pad= and up to 8 numbers, such as pad=1 or pad=1:2,0:1");
+        return bad(l, place_of(l, got, &w),
+                   "expected pad= and up to 8 numbers, such as pad=1 or pad=1:2,0:1");
     if (next_word(l, &w)) {
         text = value_of(&w, "spatial");
         if (!text || !read_integer(&text, &spatial) || *text || spatial < 1 ||
@@ -453,8 +463,9 @@ static tarn_status load_concat(loader *l, const char *at, tarn_value *value)
     if ((status = read_operands(l)) ||
         (status = read_number(l, "axis", "expected values defined above and axis=", &axis)))
         return status;
-    return locate(l, at, tarn_graph_concat(l->graph, (int)l->operands.count, l->operands.items,
-                                           (int)axis, value, l->error));
+    return locate(l, at,
+                  tarn_graph_concat(l->graph, (int)l->operands.count, l->operands.items, (int)axis,
+                                    value, l->error));
 }
 
 static tarn_status load_reshape(loader *l, const char *at, tarn_value *value)
@@ -479,8 +490,7 @@ static tarn_status load_flatten(loader *l, const char *at, tarn_value *value)
     if ((status = expect_operands(l, 1)) ||
         (status = read_number(l, "axis", "expected axis= and the first axis to join", &axis)))
         return status;
-    return locate(l, at,
-                  tarn_graph_flatten(l->graph, operand(l, 0), (int)axis, value, l->error));
+    return locate(l, at, tarn_graph_flatten(l->graph, operand(l, 0), (int)axis, value, l->error));
 }
 
 static tarn_status load_add(loader *l, const char *at, tarn_value *value)
@@ -488,8 +498,7 @@ static tarn_status load_add(loader *l, const char *at, tarn_value *value)
     tarn_status status = expect_operands(l, 2);
     if (status)
         return status;
-    return locate(l, at,
-                  tarn_graph_add(l->graph, operand(l, 0), operand(l, 1), value, l->error));
+    return locate(l, at, tarn_graph_add(l->graph, operand(l, 0), operand(l, 1), value, l->error));
 }
 
 /* The caller's function knows the payloads; the text knows the shape. */
@@ -505,8 +514,7 @@ static tarn_status resolve_custom(loader *l, const word *name, const char *at, t
         views[k] = graph_node(l->graph, operand(l, (int)k))->view;
     tarn_custom custom = {0};
     tarn_error inner = {0};
-    tarn_status status =
-        l->resolve(l->context, name->text, (int)count, views, &custom, &inner);
+    tarn_status status = l->resolve(l->context, name->text, (int)count, views, &custom, &inner);
     allocator->release(allocator->context, views);
     if (status) {
         tarn_fail(l->error, status, NO_AXIS, "%s",
@@ -517,8 +525,9 @@ static tarn_status resolve_custom(loader *l, const word *name, const char *at, t
     custom.dtype = dtype;
     custom.rank = rank;
     memcpy(custom.shape, shape, sizeof *shape * (size_t)rank);
-    status = locate(l, at, tarn_graph_custom(l->graph, (int)count, l->operands.items, &custom,
-                                             value, l->error));
+    status = locate(
+        l, at,
+        tarn_graph_custom(l->graph, (int)count, l->operands.items, &custom, value, l->error));
     if (status && custom.destroy)
         custom.destroy(custom.context);
     return status;
@@ -632,11 +641,8 @@ tarn_status tarn_graph_load(tarn_graph **graph, const char *text, size_t length,
     *graph = NULL;
     if (!text)
         text = "";
-    loader l = {.at = text,
-                .end = text + length,
-                .resolve = resolve,
-                .context = context,
-                .error = error};
+    loader l = {
+        .at = text, .end = text + length, .resolve = resolve, .context = context, .error = error};
     tarn_status status = tarn_graph_create(&l.graph, allocator, error);
     if (status)
         return status;
@@ -723,12 +729,15 @@ static void put_element(tarn_writer *w, tarn_dtype dtype, const char *at)
     uint8_t b1;
     uint16_t b2;
     uint32_t b4;
-    memcpy(size == 1 ? (void *)&b1 : size == 2 ? (void *)&b2 : size == 4 ? (void *)&b4 : &bits, at,
-           size);
+    memcpy(size == 1   ? (void *)&b1
+           : size == 2 ? (void *)&b2
+           : size == 4 ? (void *)&b4
+                       : &bits,
+           at, size);
     bits = size == 1 ? b1 : size == 2 ? b2 : size == 4 ? b4 : bits;
     if (!is_floating(dtype)) {
-        bool is_signed = dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 ||
-                         dtype == TARN_I64;
+        bool is_signed =
+            dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 || dtype == TARN_I64;
         int64_t value = size == 1   ? (int8_t)b1
                         : size == 2 ? (int16_t)b2
                         : size == 4 ? (int32_t)b4
@@ -753,9 +762,9 @@ static void put_element(tarn_writer *w, tarn_dtype dtype, const char *at)
 const char *tarn_node_word(const tarn_node *node)
 {
     static const char *const names[] = {
-        [NODE_INPUT] = "input", [NODE_CONSTANT] = "constant", [NODE_PAD] = "pad",
-        [NODE_UNPAD] = "unpad", [NODE_ADD] = "add",           [NODE_SCALE] = "scale",
-        [NODE_CONCAT] = "concat", [NODE_RESHAPE] = "reshape", [NODE_CUSTOM] = "custom"};
+        [NODE_INPUT] = "input",   [NODE_CONSTANT] = "constant", [NODE_PAD] = "pad",
+        [NODE_UNPAD] = "unpad",   [NODE_ADD] = "add",           [NODE_SCALE] = "scale",
+        [NODE_CONCAT] = "concat", [NODE_RESHAPE] = "reshape",   [NODE_CUSTOM] = "custom"};
     return node->kind == NODE_POOL ? op_names[((const tarn_pool *)node->payload)->op]
                                    : names[node->kind];
 }
@@ -787,8 +796,8 @@ void tarn_put_parameters(tarn_writer *w, const tarn_node *node)
 static void put_node(tarn_writer *w, const tarn_graph *graph, const tarn_node *node)
 {
     const tarn_value *x = node_operands(graph, node);
-    bool typed = node->kind == NODE_INPUT || node->kind == NODE_CONSTANT ||
-                 node->kind == NODE_CUSTOM;
+    bool typed =
+        node->kind == NODE_INPUT || node->kind == NODE_CONSTANT || node->kind == NODE_CUSTOM;
     tarn_put(w, "%s = %s", node->name, tarn_node_word(node));
     if (node->kind == NODE_CUSTOM)
         tarn_put(w, " %s", ((const tarn_custom_node *)node->payload)->name);
