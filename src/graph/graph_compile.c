@@ -79,7 +79,7 @@ static tarn_status check_request(const tarn_graph *graph, const tarn_request *re
                          graph ? "request" : "graph");
     if ((int)request->mode < 0 || request->mode >= TARN_MODES)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a mode", (int)request->mode);
-    for (int k = 0; options && k < TARN_OPERANDS; k++)
+    for (int k = 0; options && k < TARN_MAX_OPERANDS; k++)
         if (options->layout[k])
             return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                              "values of a graph are dense: options must not have layouts");
@@ -299,7 +299,7 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
            SAME(stride) && SAME(dilation) && SAME(pad_lo) && SAME(pad_hi) && SAME(out) &&
            a->ceil_mode == b->ceil_mode && a->count_include_pad == b->count_include_pad &&
            a->divisor == b->divisor && a->beta == b->beta && a->ties == b->ties &&
-           a->flat == b->flat;
+           a->flat == b->flat && SAME(reserved);
 #undef SAME
 }
 
