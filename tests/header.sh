@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The public header stands alone and is clean, old C and C++.
+# Each public header stands alone and is clean, old C and C++.
 set -euo pipefail
 
 cd "${TARN_SOURCE_DIR:-$(dirname "$0")/..}"
 
 check() { # check <language> <compiler> <flags>
     echo "-- ${*:2}"
-    echo '#include "tarn.h"' |
-        "${@:2}" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x "$1" -
+    for header in include/*.h; do
+        echo "#include \"${header#include/}\"" |
+            "${@:2}" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x "$1" -
+    done
 }
 for cc in gcc clang; do
     check c $cc -std=c99 -Wstrict-prototypes

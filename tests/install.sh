@@ -23,7 +23,9 @@ abi=$major
 # Staged below DESTDIR, then moved: nothing may remember where it was first.
 DESTDIR=$tmp/stage cmake --install "$build" --prefix /opt/tarn >/dev/null
 mv "$tmp/stage/opt/tarn" "$tmp/root"
-[ -f "$tmp/root/include/tarn.h" ] || fail 'no header'
+for header in "$source"/include/*.h; do
+    [ -f "$tmp/root/include/${header##*/}" ] || fail "no ${header##*/}"
+done
 pc=$(find "$tmp/root" -name tarn.pc)
 [ -n "$pc" ] || fail 'no tarn.pc'
 lib=$(cd "$(dirname "$pc")/.." && pwd)

@@ -1,0 +1,83 @@
+/* Sums, products and copies between pools. */
+#include "graph_program.h"
+
+#include "../scalar.h"
+
+#include <stdlib.h>
+
+/* Sums go block by block, so that the wide accumulators stay in the first cache. */
+enum { BLOCK = 256 };
+
+#define DEFINE_SUM(name)                                                                           \
+    static void sum_##name(const tarn_program *p, const tarn_ref *y, const tarn_ref *x,            \
+                           int operands, int64_t count)                                            \
+    {                                                                                              \
+        name##_s *to = (name##_s *)(void *)program_at(p, y);                                       \
+        name##_a sum[BLOCK];                                                                       \
+        for (int64_t begin = 0; begin < count; begin += BLOCK) {                                   \
+            int64_t n = min_i64(BLOCK, count - begin);                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                sum[i] = 0;                                                                        \
+            for (int k = 0; k < operands; k++) {                                                   \
+                const name##_s *from = (const name##_s *)(void *)program_at(p, &x[k]) + begin;     \
+                for (int64_t i = 0; i < n; i++)                                                    \
+                    sum[i] += name##_load(from[i]);                                                \
+            }                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[begin + i] = name##_store(sum[i]);                                              \
+        }                                                                                          \
+    }
+
+#define DEFINE_SCALE(name)                                                                         \
+    static void scale_##name(const char *x, char *y, double factor, int64_t count)                 \
+    {                                                                                              \
+        const name##_s *from = (const name##_s *)(const void *)x;                                  \
+        name##_s *to = (name##_s *)(void *)y;                                                      \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            to[i] = name##_narrow(factor * name##_widen(from[i]));                                 \
+    }
+
+#define FLOATS(F) F(f64) F(f32) F(f16) F(bf16)
+#define INTEGERS(F) F(i8) F(u8) F(i16) F(u16) F(i32) F(u32) F(i64) F(u64)
+FLOATS(DEFINE_SUM)
+INTEGERS(DEFINE_SUM)
+FLOATS(DEFINE_SCALE)
+
+void tarn_sum(const tarn_program *program, const tarn_ref *y, const tarn_ref *x, int operands,
+              tarn_dtype dtype, int64_t count)
+{
+    static void (*const sums[TARN_DTYPES])(const tarn_program *, const tarn_ref *, const tarn_ref *,
+                                           int, int64_t) = {
+        [TARN_F64] = sum_f64, [TARN_F32] = sum_f32, [TARN_F16] = sum_f16, [TARN_BF16] = sum_bf16,
+        [TARN_I8] = sum_i8,   [TARN_U8] = sum_u8,   [TARN_I16] = sum_i16, [TARN_U16] = sum_u16,
+        [TARN_I32] = sum_i32, [TARN_U32] = sum_u32, [TARN_I64] = sum_i64, [TARN_U64] = sum_u64};
+    sums[dtype](program, y, x, operands, count);
+}
+
+void tarn_scale(const char *x, char *y, double factor, tarn_dtype dtype, int64_t count)
+{
+    static void (*const scales[])(const char *, char *, double,
+                                  int64_t) = {[TARN_F64] = scale_f64,
+                                              [TARN_F32] = scale_f32,
+                                              [TARN_F16] = scale_f16,
+                                              [TARN_BF16] = scale_bf16};
+    scales[dtype](x, y, factor, count);
+}
+
+void tarn_copy_box(const tarn_box *box, char *large, char *small, bool into)
+{
+    int64_t at[TARN_MAX_SPATIAL + 1] = {0};
+    large += box->offset;
+    for (;;) {
+        memcpy(into ? large : small, into ? small : large, (size_t)box->run);
+        small += box->run;
+        int a = box->axes - 1;
+        for (; a >= 0 && ++at[a] == box->size[a]; a--) {
+            large -= (box->size[a] - 1) * box->stride[a];
+            at[a] = 0;
+        }
+        if (a < 0)
+            return;
+        large += box->stride[a];
+    }
+}

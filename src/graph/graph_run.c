@@ -1,0 +1,266 @@
+/* Running: check the caller's pointers, then one step after the other. */
+#include "graph_program.h"
+
+#include "../error.h"
+#include "../layout.h"
+#include "../plan.h"
+
+/* ---- Steps --------------------------------------------------------------------------------- */
+
+static tarn_status run_pool(const tarn_program *p, const tarn_step *step, tarn_error *error)
+{
+    const tarn_ref *ref = program_ref(p, step->first);
+    char *at[4] = {NULL};
+    for (int k = 0; k < step->count; k++)
+        at[k] = program_at(p, &ref[k]);
+    switch (step->kind) {
+    case STEP_FORWARD:
+        if (step->with_saved)
+            return tarn_forward(step->plan, at[2], at[0], at[1], error);
+        return tarn_forward(step->plan, at[1], at[0], NULL, error);
+    case STEP_JVP:
+        if (step->with_value)
+            return tarn_jvp(step->plan, at[3], at[2], at[1], at[0], error);
+        return tarn_jvp(step->plan, at[2], at[1], NULL, at[0], error);
+    default:
+        if (step->with_saved)
+            return tarn_vjp(step->plan, NULL, at[2], at[1], at[0], error);
+        return tarn_vjp(step->plan, at[2], NULL, at[1], at[0], error);
+    }
+}
+
+/* A payload may return a status and leave the error alone. */
+static tarn_status settle_error(const tarn_step *step, tarn_status status, tarn_error *error)
+{
+    if (!status)
+        return tarn_succeed(error);
+    if (error && error->code != status)
+        return tarn_fail(error, status, NO_AXIS, "the custom node %s failed with %s",
+                         step->custom->name, tarn_status_name(status));
+    return status;
+}
+
+/* The views of a custom step lie in the order of its refs. */
+static tarn_status run_custom(const tarn_program *p, const tarn_step *step, tarn_error *error)
+{
+    const tarn_custom *custom = &step->custom->custom;
+    const tarn_ref *ref = program_ref(p, step->first);
+    tarn_view *view = (tarn_view *)p->views.items + step->detail;
+    tarn_status status;
+    tarn_succeed(error);
+    for (int k = 0; k < step->count; k++)
+        view[k].data = program_at(p, &ref[k]);
+    if (step->kind == STEP_CUSTOM_FORWARD) /* y, x... */
+        status = custom->forward(custom->context, view + 1, view, error);
+    else if (step->kind == STEP_CUSTOM_JVP) /* dy, x..., dx... */
+        status =
+            custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view, error);
+    else /* gx..., gy, x... */
+        status = custom->vjp(custom->context, view + step->written + 1, view + step->written, view,
+                             error);
+    return settle_error(step, status, error);
+}
+
+tarn_status tarn_run_step(tarn_program *p, int64_t k, tarn_error *error)
+{
+    const tarn_step *step = program_step(p, k);
+    const tarn_ref *ref = program_ref(p, step->first);
+    tarn_dtype dtype = (tarn_dtype)step->detail; /* of sums and products */
+    switch (step->kind) {
+    case STEP_FORWARD:
+    case STEP_JVP:
+    case STEP_VJP:
+        return run_pool(p, step, error);
+    case STEP_SUM:
+        tarn_sum(p, ref, ref + 1, step->count - 1, dtype,
+                 ref->place.bytes / (int64_t)tarn_dtype_size(dtype));
+        return TARN_OK;
+    case STEP_SCALE:
+        tarn_scale(program_at(p, ref + 1), program_at(p, ref), step->factor, dtype,
+                   ref->place.bytes / (int64_t)tarn_dtype_size(dtype));
+        return TARN_OK;
+    case STEP_INTO:
+        tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref),
+                      program_at(p, ref + 1), true);
+        return TARN_OK;
+    case STEP_OUT_OF:
+        tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref + 1),
+                      program_at(p, ref), false);
+        return TARN_OK;
+    case STEP_ZERO:
+        memset(program_at(p, ref), 0, (size_t)ref->place.bytes);
+        return TARN_OK;
+    default:
+        return run_custom(p, step, error);
+    }
+}
+
+/* ---- Arguments ----------------------------------------------------------------------------- */
+
+typedef struct {
+    const void *const *inputs, *const *seeds;
+    void *const *outputs, *const *results;
+} arguments;
+
+/* The caller's pointer for a base, and what to call it. */
+static const void *pointer_of(const tarn_program *p, const arguments *a, int base,
+                              const char **array, int *index)
+{
+    bool jvp = p->request.mode == TARN_GRAPH_JVP;
+    if (base >= p->base_results) {
+        *array = jvp ? "output_tangents" : "gradients";
+        *index = base - p->base_results;
+        return a->results ? a->results[*index] : NULL;
+    }
+    if (base >= p->base_seeds) {
+        *array = jvp ? "input_tangents" : "cotangents";
+        *index = base - p->base_seeds;
+        return a->seeds ? a->seeds[*index] : NULL;
+    }
+    if (base >= p->base_outputs) {
+        *array = "outputs";
+        *index = base - p->base_outputs;
+        return a->outputs ? a->outputs[*index] : NULL;
+    }
+    *array = "inputs";
+    *index = base - p->base_inputs;
+    return a->inputs ? a->inputs[*index] : NULL;
+}
+
+static tarn_status set_base(tarn_program *p, const arguments *a, int base, tarn_error *error)
+{
+    const tarn_buffer *buffer = program_buffer(p, p->external[base]);
+    const char *array;
+    int index;
+    const void *data = pointer_of(p, a, base, &array, &index);
+    if (!data && buffer->bytes > 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s[%d] is NULL", array, index);
+    if (buffer->bytes > 0 && (uintptr_t)data % (uintptr_t)p->external_alignment[base] != 0)
+        return tarn_fail(error, TARN_BAD_LAYOUT, NO_AXIS,
+                         "%s[%d] is not aligned to its %d-byte elements", array, index,
+                         p->external_alignment[base]);
+    p->base[base] = data ? (char *)(uintptr_t)data : p->base[0];
+    return TARN_OK;
+}
+
+static bool meet(const tarn_program *p, int a, int b)
+{
+    tarn_extent first = {0, program_buffer(p, p->external[a])->bytes};
+    tarn_extent second = {0, program_buffer(p, p->external[b])->bytes};
+    return first.hi > 0 && second.hi > 0 &&
+           tarn_extents_meet(p->base[a], first, p->base[b], second);
+}
+
+static tarn_status check_aliases(const tarn_program *p, int base, const arguments *args,
+                                 tarn_error *error)
+{
+    if (!program_buffer(p, p->external[base])->written)
+        return TARN_OK;
+    for (int other = 1; other < p->base_constants; other++) {
+        if (other == base || p->external[other] == NO_BUFFER || !meet(p, base, other))
+            continue;
+        const char *first, *second;
+        int i, j;
+        pointer_of(p, args, base, &first, &i);
+        pointer_of(p, args, other, &second, &j);
+        return tarn_fail(error, TARN_ALIAS, NO_AXIS,
+                         "%s[%d] is written and shares memory with %s[%d]", first, i, second, j);
+    }
+    return TARN_OK;
+}
+
+static tarn_status set_bases(tarn_program *p, const arguments *args, tarn_error *error)
+{
+    tarn_status status = TARN_OK;
+    for (int base = 1; base < p->base_constants && !status; base++)
+        if (p->external[base] != NO_BUFFER)
+            status = set_base(p, args, base, error);
+    for (int base = 1; base < p->base_constants && !status; base++)
+        if (p->external[base] != NO_BUFFER)
+            status = check_aliases(p, base, args, error);
+    return status;
+}
+
+static tarn_status check_mode(const tarn_program *p, tarn_mode mode, tarn_error *error)
+{
+    static const char *const names[TARN_MODES] = {"forward", "JVP", "VJP"};
+    if (!p)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "program is NULL");
+    if (p->request.mode != mode)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the program was compiled for %s",
+                         names[p->request.mode]);
+    return TARN_OK;
+}
+
+static tarn_status run(tarn_program *p, tarn_mode mode, const arguments *args, tarn_error *error)
+{
+    tarn_status status;
+    if ((status = check_mode(p, mode, error)) || (status = set_bases(p, args, error)))
+        return status;
+    for (int64_t k = 0; k < p->steps.count; k++)
+        if ((status = tarn_run_step(p, k, error)))
+            return status;
+    return tarn_succeed(error);
+}
+
+tarn_status tarn_program_forward(tarn_program *program, const void *const *inputs,
+                                 void *const *outputs, tarn_error *error)
+{
+    return run(program, TARN_GRAPH_FORWARD, &(arguments){.inputs = inputs, .outputs = outputs},
+               error);
+}
+
+tarn_status tarn_program_jvp(tarn_program *program, const void *const *inputs,
+                             const void *const *input_tangents, void *const *outputs,
+                             void *const *output_tangents, tarn_error *error)
+{
+    return run(program, TARN_GRAPH_JVP,
+               &(arguments){inputs, input_tangents, outputs, output_tangents}, error);
+}
+
+tarn_status tarn_program_vjp(tarn_program *program, const void *const *inputs,
+                             const void *const *cotangents, void *const *outputs,
+                             void *const *gradients, tarn_error *error)
+{
+    return run(program, TARN_GRAPH_VJP, &(arguments){inputs, cotangents, outputs, gradients},
+               error);
+}
+
+/* ---- Without compiling --------------------------------------------------------------------- */
+
+static tarn_status run_once(const tarn_graph *graph, tarn_mode mode, const arguments *args,
+                            const tarn_options *options, tarn_error *error)
+{
+    tarn_request request = {.mode = mode, .values = args->outputs != NULL};
+    tarn_program *program;
+    tarn_status status = tarn_graph_compile(&program, graph, &request, options, error);
+    if (status)
+        return status;
+    status = run(program, mode, args, error);
+    tarn_program_destroy(program);
+    return status;
+}
+
+tarn_status tarn_graph_forward(const tarn_graph *graph, const void *const *inputs,
+                               void *const *outputs, const tarn_options *options, tarn_error *error)
+{
+    return run_once(graph, TARN_GRAPH_FORWARD, &(arguments){.inputs = inputs, .outputs = outputs},
+                    options, error);
+}
+
+tarn_status tarn_graph_jvp(const tarn_graph *graph, const void *const *inputs,
+                           const void *const *input_tangents, void *const *outputs,
+                           void *const *output_tangents, const tarn_options *options,
+                           tarn_error *error)
+{
+    return run_once(graph, TARN_GRAPH_JVP,
+                    &(arguments){inputs, input_tangents, outputs, output_tangents}, options, error);
+}
+
+tarn_status tarn_graph_vjp(const tarn_graph *graph, const void *const *inputs,
+                           const void *const *cotangents, void *const *outputs,
+                           void *const *gradients, const tarn_options *options, tarn_error *error)
+{
+    return run_once(graph, TARN_GRAPH_VJP, &(arguments){inputs, cotangents, outputs, gradients},
+                    options, error);
+}
