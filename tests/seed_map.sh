@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/seed-map.md names only what exists: functions and types of tarn.h, clauses of spec.md, tests in
+# docs/seed-map.md names only what exists: functions and types of the headers, clauses of spec.md, tests in
 # the file given for them. And every row of its tables names a function, a clause and a test.
 set -euo pipefail
 
@@ -32,12 +32,12 @@ while IFS= read -r line; do
     homeless=$(found '(^|[^:a-z0-9_])(test|check|sweep)_[a-z0-9_]+\(')
 
     for name in $functions; do
-        grep -qE "^TARN_API .*[ *]${name%(}\(" include/tarn.h ||
-            complain "include/tarn.h does not declare $name)"
+        grep -qE "^TARN_API .*[ *]${name%(}\(" include/tarn*.h ||
+            complain "no header declares $name)"
     done
     for name in $types $constants; do
         name=${name%[!A-Za-z0-9_]} # the character behind a type
-        grep -qwF -- "$name" include/tarn.h || complain "include/tarn.h has no $name"
+        grep -qwF -- "$name" include/tarn*.h || complain "no header has $name"
     done
     for clause in $clauses; do
         grep -qF -- "- **$clause** " docs/spec.md || complain "docs/spec.md has no clause $clause"
