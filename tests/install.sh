@@ -22,14 +22,14 @@ abi=$major
 
 # Staged below DESTDIR, then moved: nothing may remember where it was first.
 DESTDIR=$tmp/stage cmake --install "$build" --prefix /opt/tarn >/dev/null
-mv "$tmp/stage/opt/tarn" "$tmp/root"
+mv "$tmp/stage/opt/tarn" "$tmp/moved"
 for header in "$source"/include/*.h; do
-    [ -f "$tmp/root/include/${header##*/}" ] || fail "no ${header##*/}"
+    [ -f "$tmp/moved/include/${header##*/}" ] || fail "no ${header##*/}"
 done
-pc=$(find "$tmp/root" -name tarn.pc)
+pc=$(find "$tmp/moved" -name tarn.pc)
 [ -n "$pc" ] || fail 'no tarn.pc'
 lib=$(cd "$(dirname "$pc")/.." && pwd)
-if grep -rI -e "$source" -e "$tmp" "$tmp/root"; then
+if grep -rI -e "$source" -e "$tmp" "$tmp/moved"; then
     fail 'an installed file names the folder it was built or staged in'
 fi
 
@@ -60,9 +60,9 @@ LD_LIBRARY_PATH=$lib "$tmp/pc-shared"
 readelf -d "$tmp/pc-shared" | grep -qF "[libtarn.so.$abi]" || fail 'the shared library is not used'
 
 # With both there the linker takes the shared one, so hide it.
-cp -a "$tmp/root" "$tmp/static-root"
-find "$tmp/static-root" -name 'libtarn.so*' -delete
-export PKG_CONFIG_PATH=${PKG_CONFIG_PATH/$tmp\/root/$tmp\/static-root}
+cp -a "$tmp/moved" "$tmp/moved-static"
+find "$tmp/moved-static" -name 'libtarn.so*' -delete
+export PKG_CONFIG_PATH=${PKG_CONFIG_PATH/$tmp\/moved/$tmp\/moved-static}
 read -ra flags <<<"$(pkg-config --static --cflags --libs tarn)"
 "$CC" "$source/tests/consumer/consumer.c" "${flags[@]}" -o "$tmp/pc-static"
 "$tmp/pc-static"
@@ -79,7 +79,7 @@ consume() { # consume <name> <cmake arguments>
     "$tmp/$name/shared"
     "$tmp/$name/static"
 }
-consume find_package -DCMAKE_PREFIX_PATH="$tmp/root" -DTARN_VERSION="$version"
+consume find_package -DCMAKE_PREFIX_PATH="$tmp/moved" -DTARN_VERSION="$version"
 consume add_subdirectory -DTARN_SOURCE_DIR="$source"
 
 # As a part of another project tarn brings no tests and installs nothing.
