@@ -511,7 +511,8 @@ TARN_API tarn_status tarn_global_fold(const tarn_view *x, int spatial, tarn_fold
 TARN_API tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x,
                                         tarn_error *error);
 /** Writes a problem so that parsing gives it back (the layout of x as dense or channels last; other
- *  strides are not expressed). Returns the full length like snprintf, negative for NULL. */
+ *  strides are not expressed). Returns the full length like snprintf; negative for NULL, a rank out
+ *  of range or a number that is no operator. */
 TARN_API int tarn_problem_format(const tarn_pool *pool, const tarn_view *x, char *text,
                                  size_t size);
 

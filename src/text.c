@@ -16,7 +16,6 @@ static const char *const tie_names[TARN_TIES] = {"first", "all", "split"};
 typedef struct {
     const char *text, *at; /* the whole line, and the rest of it */
     tarn_pool *pool;
-    tarn_view *x;
     tarn_error *error;
     int values;  /* greatest number of per-axis values seen; 0: none */
     int spatial; /* given by d<n>; 0: not given */
@@ -308,7 +307,7 @@ tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, 
                          : pool ? "x"
                                 : "pool");
     tarn_pool result = tarn_max_pool(2);
-    parser p = {.text = text, .at = text, .pool = &result, .x = x, .error = error};
+    parser p = {.text = text, .at = text, .pool = &result, .error = error};
     int op;
     while (*p.at == ' ')
         p.at++;
@@ -361,7 +360,7 @@ static void put_values(writer *w, const char *letter, const int64_t *lo, const i
     }
 }
 
-static bool any_above(const int64_t *values, int count, int64_t usual)
+static bool any_other_than(const int64_t *values, int count, int64_t usual)
 {
     for (int a = 0; a < count; a++)
         if (values[a] != usual)
@@ -381,9 +380,9 @@ static void put_window(writer *w, const tarn_pool *pool, int count)
     }
     put_values(w, " k", pool->kernel, pool->kernel, count);
     put_values(w, "s", pool->stride, pool->stride, count);
-    if (any_above(pool->pad_lo, count, 0) || any_above(pool->pad_hi, count, 0))
+    if (any_other_than(pool->pad_lo, count, 0) || any_other_than(pool->pad_hi, count, 0))
         put_values(w, "p", pool->pad_lo, pool->pad_hi, count);
-    if (any_above(pool->dilation, count, 1))
+    if (any_other_than(pool->dilation, count, 1))
         put_values(w, "e", pool->dilation, pool->dilation, count);
 }
 
