@@ -42,14 +42,27 @@ const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass
 
 const char *tarn_isa_name(int bit)
 {
-    static const char *const names[] = {"spec", "portable"};
+    static const char *const names[] = {"spec", "portable", "sse2", "avx2", "avx512", "neon"};
     return bit < (int)(sizeof names / sizeof names[0]) ? names[bit] : NULL;
 }
 
 /* The families of kernels that this CPU can run. */
 static uint32_t detect(void)
 {
-    return TARN_ISA_SPEC | TARN_ISA_PORTABLE;
+    uint32_t mask = TARN_ISA_SPEC | TARN_ISA_PORTABLE;
+#if defined(__x86_64__)
+    mask |= TARN_ISA_SSE2;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+        mask |= TARN_ISA_AVX2;
+    if ((mask & TARN_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        mask |= TARN_ISA_AVX512;
+#elif defined(__aarch64__)
+    mask |= TARN_ISA_NEON;
+#endif
+    return mask;
 }
 
 /* A comma-separated list of names to a mask; words that are no names say nothing. */
