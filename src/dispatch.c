@@ -82,6 +82,18 @@ static bool indices_slide(const tarn_problem *problem)
     return windows_slide(problem) && (half || tarn_dtype_size(problem->dtype) >= 4);
 }
 
+static bool sums_slide(const tarn_problem *problem)
+{
+    return windows_slide(problem) && problem->spatial <= 3;
+}
+
+/* Integers are summed and divided in f32, see short_integers.h. */
+static bool short_sums_slide(const tarn_problem *problem)
+{
+    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
+    return sums_slide(problem) && taps_of(problem) <= most && problem->divisor <= most;
+}
+
 static bool tangents_slide(const tarn_problem *problem)
 {
     return windows_slide(problem) && problem->ties == TARN_TIES_FIRST;
@@ -118,7 +130,7 @@ static uint32_t detect(void)
 #if defined(__x86_64__)
     mask |= TARN_ISA_SSE2;
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2"))
         mask |= TARN_ISA_AVX2;
     if ((mask & TARN_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

@@ -1,0 +1,51 @@
+/* Vectors of 8-bit and 16-bit integers: LANES_f32 of them, widened to f32, and means rounded back.
+ *
+ * A sum of n of them is exact in f32 while it stays below 2^24. Its quotient by n, rounded once to f32,
+ * is then rounded half to even. That gives what rounding the exact quotient does: where that lies halfway
+ * between integers, f32 holds it exactly; elsewhere it is at least 1/(2n) off, and rounding to f32 moves
+ * a quotient below 2^8 by at most 2^-17 and one below 2^16 by at most 2^-9, which is less for n < 2^15
+ * and n < 2^8.
+ */
+#ifndef TARN_SHORT_INTEGERS_H
+#define TARN_SHORT_INTEGERS_H
+
+#include "vector.h"
+
+/* To the nearest integer: 1.5*2^23 pushes the fraction out. Saturates first, as no mean needs more. */
+static inline v_i32 rounded_mean(v_f32 mean, float lowest, float highest)
+{
+    mean = lesser_f32(greater_f32(mean, splat_f32(lowest)), splat_f32(highest));
+    return __builtin_convertvector((mean + 0x1.8p23f) - 0x1.8p23f, v_i32);
+}
+
+#define SHORT_INTEGERS(t, element, bytes, lowest, highest)                                         \
+    typedef element v_short_##t __attribute__((vector_size(VECTOR_BYTES / 4 * (bytes))));          \
+    static inline v_f32 floats_of_##t(const element *p)                                            \
+    {                                                                                              \
+        v_short_##t v;                                                                             \
+        memcpy(&v, p, sizeof v);                                                                   \
+        return __builtin_convertvector(__builtin_convertvector(v, v_i32), v_f32);                  \
+    }                                                                                              \
+    static inline v_f32 floats_of_part_##t(const element *p, int64_t n)                            \
+    {                                                                                              \
+        v_short_##t v = {0};                                                                       \
+        copy_part((char *)&v, (const char *)p, (size_t)n * sizeof(element));                       \
+        return __builtin_convertvector(__builtin_convertvector(v, v_i32), v_f32);                  \
+    }                                                                                              \
+    static inline void store_rounded_##t(element *p, v_f32 mean)                                   \
+    {                                                                                              \
+        v_short_##t v = __builtin_convertvector(rounded_mean(mean, lowest, highest), v_short_##t); \
+        memcpy(p, &v, sizeof v);                                                                   \
+    }                                                                                              \
+    static inline void store_rounded_part_##t(element *p, v_f32 mean, int64_t n)                   \
+    {                                                                                              \
+        v_short_##t v = __builtin_convertvector(rounded_mean(mean, lowest, highest), v_short_##t); \
+        copy_part((char *)p, (const char *)&v, (size_t)n * sizeof(element));                       \
+    }
+SHORT_INTEGERS(i8, int8_t, 1, INT8_MIN, INT8_MAX)
+SHORT_INTEGERS(u8, uint8_t, 1, 0, UINT8_MAX)
+SHORT_INTEGERS(i16, int16_t, 2, INT16_MIN, INT16_MAX)
+SHORT_INTEGERS(u16, uint16_t, 2, 0, UINT16_MAX)
+#undef SHORT_INTEGERS
+
+#endif
