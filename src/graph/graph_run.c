@@ -29,15 +29,18 @@ static tarn_status run_pool(const tarn_program *p, const tarn_step *step, tarn_e
     }
 }
 
-/* A payload may return a status and leave the error alone. */
-static tarn_status settle_error(const tarn_step *step, tarn_status status, tarn_error *error)
+/* The caller may have no error to fill, a payload always has; it may return a status and leave the
+ * error alone. */
+static tarn_status settle_error(const tarn_step *step, tarn_status status, const tarn_error *made,
+                                tarn_error *error)
 {
     if (!status)
-        return tarn_succeed(error);
-    if (error && error->code != status)
+        return TARN_OK;
+    if (made->code != status)
         return tarn_fail(error, status, NO_AXIS, "the custom node %s failed with %s",
                          step->custom->name, tarn_status_name(status));
-    return status;
+    return tarn_fail(error, status, made->axis, "%.*s", (int)sizeof made->message - 1,
+                     made->message);
 }
 
 /* The views of a custom step lie in the order of its refs. */
@@ -46,38 +49,42 @@ static tarn_status run_custom(const tarn_program *p, const tarn_step *step, tarn
     const tarn_custom *custom = &step->custom->custom;
     const tarn_ref *ref = program_ref(p, step->first);
     tarn_view *view = (tarn_view *)p->views.items + step->detail;
+    tarn_error made;
     tarn_status status;
-    tarn_succeed(error);
+    tarn_succeed(&made);
     for (int k = 0; k < step->count; k++)
         view[k].data = program_at(p, &ref[k]);
     if (step->kind == STEP_CUSTOM_FORWARD) /* y, x... */
-        status = custom->forward(custom->context, view + 1, view, error);
+        status = custom->forward(custom->context, view + 1, view, &made);
     else if (step->kind == STEP_CUSTOM_JVP) /* dy, x..., dx... */
         status =
-            custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view, error);
+            custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view, &made);
     else /* gx..., gy, x... */
         status = custom->vjp(custom->context, view + step->written + 1, view + step->written, view,
-                             error);
-    return settle_error(step, status, error);
+                             &made);
+    return settle_error(step, status, &made, error);
+}
+
+static int64_t elements(const tarn_step *step, const tarn_ref *ref)
+{
+    return ref->place.bytes / (int64_t)step->arithmetic->element_bytes;
 }
 
 tarn_status tarn_run_step(tarn_program *p, int64_t k, tarn_error *error)
 {
     const tarn_step *step = program_step(p, k);
     const tarn_ref *ref = program_ref(p, step->first);
-    tarn_dtype dtype = (tarn_dtype)step->detail; /* of sums and products */
     switch (step->kind) {
     case STEP_FORWARD:
     case STEP_JVP:
     case STEP_VJP:
         return run_pool(p, step, error);
     case STEP_SUM:
-        tarn_sum(p, ref, ref + 1, step->count - 1, dtype,
-                 ref->place.bytes / (int64_t)tarn_dtype_size(dtype));
+        step->arithmetic->sum(p, ref, ref + 1, step->count - 1, elements(step, ref));
         return TARN_OK;
     case STEP_SCALE:
-        tarn_scale(program_at(p, ref + 1), program_at(p, ref), step->factor, dtype,
-                   ref->place.bytes / (int64_t)tarn_dtype_size(dtype));
+        step->arithmetic->scale(program_at(p, ref + 1), program_at(p, ref), step->factor,
+                                elements(step, ref));
         return TARN_OK;
     case STEP_INTO:
         tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref),
