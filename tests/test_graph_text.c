@@ -308,7 +308,7 @@ static void test_dot(void)
     int64_t length = tarn_graph_dot(graph, program, text, sizeof text);
     CHECK(length > 0 && length < (int64_t)sizeof text, "%lld", (long long)length);
     CHECK(strstr(text, "f32 1x2x4x4, 128 bytes"), "%s", text);
-    CHECK(strstr(text, "arena 0..128\\nshares memory with c"), "%s", text);
+    CHECK(strstr(text, "arena 0..128\\nshares memory with b, c"), "%s", text);
     CHECK(strstr(text, "in output 0"), "%s", text);
     CHECK(strstr(text, "not computed"), "%s", text);
     CHECK(strstr(text, "n0 -> n1;"), "%s", text);
