@@ -40,8 +40,8 @@ typedef struct {
     r_node node[MOST_NODES];
     int nodes, inputs, outputs;
     tarn_value input[MOST_NODES], output[MOST_NODES];
-    unsigned fixed; /* inputs, as bits, that we do not differentiate by */
-    bool exact;     /* only arithmetic that does not round: f64, small numbers */
+    unsigned fixed;       /* inputs, as bits, that we do not differentiate by */
+    bool exact;           /* only arithmetic that does not round: f64, small numbers */
     tarn_custom payloads; /* of the product */
 } r_graph;
 

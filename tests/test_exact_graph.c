@@ -84,7 +84,8 @@ static Q *rationals_of(const tarn_view *view)
     return view->data;
 }
 
-static tarn_status multiply(void *context, const tarn_view *x, const tarn_view *y, tarn_error *error)
+static tarn_status multiply(void *context, const tarn_view *x, const tarn_view *y,
+                            tarn_error *error)
 {
     (void)context, (void)error;
     for (int64_t k = 0; k < count_of(y); k++)
@@ -100,8 +101,8 @@ static tarn_status multiply_jvp(void *context, const tarn_view *x, const tarn_vi
         Q sum = q_int(0);
         for (int operand = 0; operand < 2; operand++)
             if (dx[operand].data)
-                sum = q_add(sum, q_mul(rationals_of(&dx[operand])[k],
-                                       rationals_of(&x[1 - operand])[k]));
+                sum = q_add(sum,
+                            q_mul(rationals_of(&dx[operand])[k], rationals_of(&x[1 - operand])[k]));
         rationals_of(dy)[k] = sum;
     }
     return TARN_OK;
@@ -229,8 +230,8 @@ static void run_jvp(const r_graph *g, bench *b, const unsigned char *wanted, int
     tarn_program *p = compile(g, TARN_GRAPH_JVP, wanted, values, b->value);
     gather_inputs(g, b->value, x);
     gather_inputs(g, b->tangent, dx);
-    CHECK(!tarn_program_jvp(p, (const void *const *)x, (const void *const *)dx,
-                            (void *const *)b->y, (void *const *)b->dy, &error),
+    CHECK(!tarn_program_jvp(p, (const void *const *)x, (const void *const *)dx, (void *const *)b->y,
+                            (void *const *)b->dy, &error),
           "%s", error.message);
     tarn_program_destroy(p);
 }

@@ -310,6 +310,41 @@ static void test_run_errors(void)
     tarn_graph_destroy(g);
 }
 
+/* Tensors anywhere in one block, against a comparison of all pairs. */
+static void test_aliases(void)
+{
+    enum { PAIRS = 3, TENSORS = 2 * PAIRS, NUMBERS = 4, ROOM = 120 };
+    static const char text[] = "a = input f32 4\nb = input f32 4\nc = input f32 4\nx = scale a "
+                               "factor=1\ny = scale b factor=2\nz = scale c factor=3\nreturn x y z";
+    float block[ROOM] = {0};
+    int at[TENSORS], refused = 0;
+    tarn_graph *g = load(text);
+    tarn_program *p;
+    tarn_request request = {.mode = TARN_GRAPH_FORWARD};
+    rng r = {5};
+    GOOD(tarn_graph_compile(&p, g, &request, NULL, &error));
+    for (int round = 0; round < 2000; round++) {
+        const void *in[PAIRS];
+        void *out[PAIRS];
+        bool meet = false;
+        for (int k = 0; k < TENSORS; k++) { /* the first ones are read */
+            at[k] = (int)rng_range(&r, 0, ROOM - NUMBERS);
+            for (int j = 0; j < k; j++)
+                meet |= k >= PAIRS && abs(at[k] - at[j]) < NUMBERS;
+        }
+        for (int k = 0; k < PAIRS; k++) {
+            in[k] = block + at[k];
+            out[k] = block + at[PAIRS + k];
+        }
+        tarn_status status = tarn_program_forward(p, in, out, &error);
+        CHECK(status == (meet ? TARN_ALIAS : TARN_OK), "round %d: %s", round, error.message);
+        refused += meet;
+    }
+    CHECK(refused > 500 && refused < 1500, "%d refused", refused);
+    tarn_program_destroy(p);
+    tarn_graph_destroy(g);
+}
+
 /* ---- Custom payloads and pruning ----------------------------------------------------------- */
 
 typedef struct {
@@ -473,14 +508,16 @@ static void test_memory(void)
     /* SPP: three pools with 256 winners each and gradients of 1024 bytes. The first is made with the
      * caller, the others one after the other beside it; at the first of them two pools still have
      * their winners. f16 waits for all of them. */
-    g = load("x = input f32 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
-             "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");
+    g = load(
+        "x = input f32 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
+        "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");
     m = memory_of(g, TARN_GRAPH_VJP, 1);
     CHECK(m.arena == 2 * 256 + 1024 && m.floor == m.arena && m.without_reuse == 3 * 256 + 2 * 1024,
           "%lld, %lld", (long long)m.arena, (long long)m.without_reuse);
     tarn_graph_destroy(g);
-    g = load("x = input f16 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
-             "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");
+    g = load(
+        "x = input f16 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
+        "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");
     m = memory_of(g, TARN_GRAPH_VJP, 1);
     CHECK(m.arena == 256 + 2 * 512 && m.floor == m.arena, "%lld", (long long)m.arena);
     tarn_graph_destroy(g);
@@ -638,6 +675,7 @@ int main(void)
     test_failed_builders();
     test_builder_errors();
     test_run_errors();
+    test_aliases();
     test_payloads();
     test_memory();
     test_runs_allocate_nothing();

@@ -115,9 +115,19 @@ static void test_constant_bits(void)
 /* Decimal numbers of every form mean what strtod() says. */
 static void test_decimals(void)
 {
-    static const char *const numbers[] = {"0",      "-0",      "1",        "+1.5",   ".5",
-                                          "5.",     "1e3",     "1E+3",     "12.5e-3", "0.1",
-                                          "1e-400", "4.9e-324", "2.2250738585072011e-308",
+    static const char *const numbers[] = {"0",
+                                          "-0",
+                                          "1",
+                                          "+1.5",
+                                          ".5",
+                                          "5.",
+                                          "1e3",
+                                          "1E+3",
+                                          "12.5e-3",
+                                          "0.1",
+                                          "1e-400",
+                                          "4.9e-324",
+                                          "2.2250738585072011e-308",
                                           "1797693134862315708145274237317e278",
                                           "0.000000000000000000000000000000000000000000001e45"};
     char text[200];

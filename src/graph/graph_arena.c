@@ -115,8 +115,8 @@ static tarn_status pack(layout *l, tarn_error *error)
     make_blocks(l);
     if ((status = tarn_pack_blocks(l->blocks, l->count, report->steps, &p->allocator,
                                    &report->arena, error)) ||
-        (status = tarn_most_alive(l->blocks, l->count, report->steps, &p->allocator,
-                                  &report->floor, error)))
+        (status = tarn_most_alive(l->blocks, l->count, report->steps, &p->allocator, &report->floor,
+                                  error)))
         return status;
     for (int64_t k = 0; k < p->buffers.count; k++)
         if (l->block_of[k] != NO_BLOCK)

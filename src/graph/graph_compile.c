@@ -81,11 +81,12 @@ static void *allocate_scratch(tarn_compiler *c)
 static tarn_status allocate_bases(tarn_program *p, tarn_error *error)
 {
     size_t n = (size_t)p->bases;
-    p->base = p->allocator.allocate(p->allocator.context, n * (sizeof *p->base + 2 * sizeof(int)));
+    p->base = p->allocator.allocate(p->allocator.context, n * (sizeof *p->base + 3 * sizeof(int)));
     if (!p->base)
         return tarn_no_memory(error);
     p->external = (int *)(void *)(p->base + n);
     p->external_alignment = p->external + n;
+    p->by_address = p->external + 2 * n;
     for (size_t k = 0; k < n; k++) {
         p->base[k] = NULL;
         p->external[k] = NO_BUFFER;
@@ -109,6 +110,14 @@ static tarn_status number_bases(tarn_program *p, const tarn_graph *graph, tarn_e
     p->base_constants = (int)all;
     p->bases = (int)(all + constants);
     return allocate_bases(p, error);
+}
+
+/* Tensors that a run compares with each other. */
+static void list_tensors(tarn_program *p)
+{
+    for (int base = 1; base < p->base_constants; base++)
+        if (p->external[base] != NO_BUFFER && program_buffer(p, p->external[base])->bytes > 0)
+            p->by_address[p->tensors++] = base;
 }
 
 /* What drawings need to know: where each value lies. */
@@ -147,8 +156,10 @@ static tarn_status compile(tarn_compiler *c)
     tarn_mark_values(c);
     if ((status = tarn_check_payloads(c)) == TARN_OK)
         status = emit(c);
-    if (!status)
+    if (!status) {
+        list_tensors(p);
         status = keep_places(c);
+    }
     tarn_list_free(&c->contributions, &p->allocator);
     tarn_list_free(&c->recent, &p->allocator);
     p->allocator.release(p->allocator.context, scratch);
@@ -175,11 +186,11 @@ tarn_status tarn_graph_compile(tarn_program **program, const tarn_graph *graph,
                            .inputs = tarn_graph_inputs(graph),
                            .outputs = tarn_graph_outputs(graph)};
     tarn_compiler c = {.graph = graph,
-                  .program = made,
-                  .request = *request,
-                  .options = options ? *options : tarn_options_default(),
-                  .error = error,
-                  .values = tarn_graph_values(graph)};
+                       .program = made,
+                       .request = *request,
+                       .options = options ? *options : tarn_options_default(),
+                       .error = error,
+                       .values = tarn_graph_values(graph)};
     c.options.allocator = allocator;
     if ((status = compile(&c))) {
         tarn_program_destroy(made);

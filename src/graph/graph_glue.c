@@ -42,16 +42,24 @@ FLOATS(DEFINE_SUM)
 INTEGERS(DEFINE_SUM)
 FLOATS(DEFINE_SCALE)
 
-#define FLOAT_ROW(name) {sizeof(name##_s), sum_##name, scale_##name}
-#define INTEGER_ROW(name) {sizeof(name##_s), sum_##name, NULL}
+#define FLOAT_ROW(name)                                                                            \
+    {                                                                                              \
+        sizeof(name##_s), sum_##name, scale_##name                                                 \
+    }
+#define INTEGER_ROW(name)                                                                          \
+    {                                                                                              \
+        sizeof(name##_s), sum_##name, NULL                                                         \
+    }
 
 const tarn_arithmetic *tarn_arithmetic_of(tarn_dtype dtype)
 {
     static const tarn_arithmetic rows[TARN_DTYPES] = {
-        [TARN_F64] = FLOAT_ROW(f64),   [TARN_F32] = FLOAT_ROW(f32),   [TARN_F16] = FLOAT_ROW(f16),
-        [TARN_BF16] = FLOAT_ROW(bf16), [TARN_I8] = INTEGER_ROW(i8),   [TARN_U8] = INTEGER_ROW(u8),
-        [TARN_I16] = INTEGER_ROW(i16), [TARN_U16] = INTEGER_ROW(u16), [TARN_I32] = INTEGER_ROW(i32),
-        [TARN_U32] = INTEGER_ROW(u32), [TARN_I64] = INTEGER_ROW(i64), [TARN_U64] = INTEGER_ROW(u64)};
+        [TARN_F64] = FLOAT_ROW(f64),   [TARN_F32] = FLOAT_ROW(f32),
+        [TARN_F16] = FLOAT_ROW(f16),   [TARN_BF16] = FLOAT_ROW(bf16),
+        [TARN_I8] = INTEGER_ROW(i8),   [TARN_U8] = INTEGER_ROW(u8),
+        [TARN_I16] = INTEGER_ROW(i16), [TARN_U16] = INTEGER_ROW(u16),
+        [TARN_I32] = INTEGER_ROW(i32), [TARN_U32] = INTEGER_ROW(u32),
+        [TARN_I64] = INTEGER_ROW(i64), [TARN_U64] = INTEGER_ROW(u64)};
     return &rows[dtype];
 }
 

@@ -204,8 +204,7 @@ static void start_gradients(tarn_compiler *c)
     for (int64_t k = 0; k < c->graph->outputs.count; k++) {
         tarn_value v = graph_output(c->graph, k);
         if (wants_output(c, k) && c->diff[v])
-            contribute(c, v,
-                       tarn_external(c, c->program->base_seeds + (int)k, v, ROLE_GRADIENT));
+            contribute(c, v, tarn_external(c, c->program->base_seeds + (int)k, v, ROLE_GRADIENT));
     }
 }
 

@@ -442,8 +442,7 @@ static tarn_status load_line(loader *l)
         return TARN_OK;
     if (l->returned)
         return bad(l, name.at, "nothing may follow return");
-    tarn_status status =
-        tarn_word_is(&name, "return") ? load_return(l) : load_assignment(l, &name);
+    tarn_status status = tarn_word_is(&name, "return") ? load_return(l) : load_assignment(l, &name);
     if (!status && !tarn_at_line_end(&l->reader))
         return bad(l, l->reader.at,
                    "expected the end of the line, or a value that is defined above");

@@ -57,7 +57,7 @@ typedef struct tarn_step {
     tarn_value node;
     int first, written, count; /* refs: [first,first+written) are written, the rest is read */
     const tarn_plan *plan;
-    bool with_value, with_saved; /* JVP: y is written; VJP: winners are read */
+    bool with_value, with_saved;              /* JVP: y is written; VJP: winners are read */
     const struct tarn_arithmetic *arithmetic; /* of sums and products */
     int64_t detail; /* index of the box, or of the first view of a custom step */
     double factor;
@@ -76,9 +76,10 @@ struct tarn_program {
     tarn_request request; /* its pointers are NULL */
     int inputs, outputs;
     int base_inputs, base_outputs, base_seeds, base_results, base_constants, bases;
-    int *external;           /* by base: its buffer, or NO_BUFFER if it is not used */
-    char **base;             /* by base: the pointer of this run */
-    int *external_alignment; /* by base: bytes of an element */
+    int *external;            /* by base: its buffer, or NO_BUFFER if it is not used */
+    char **base;              /* by base: the pointer of this run */
+    int *external_alignment;  /* by base: bytes of an element */
+    int *by_address, tensors; /* the bases of the caller's tensors, as they lay in the last run */
     tarn_list steps, refs, buffers, boxes, views, plans;
     tarn_place *place; /* of every value of the graph, for drawings; NO_BUFFER: not computed */
     int values;

@@ -11,8 +11,7 @@ void *tarn_append(tarn_compiler *c, tarn_list *list, size_t item_bytes)
 {
     if (c->status)
         return NULL;
-    if (list->count >= INT_MAX ||
-        !tarn_list_reserve(list, 1, item_bytes, &c->program->allocator)) {
+    if (list->count >= INT_MAX || !tarn_list_reserve(list, 1, item_bytes, &c->program->allocator)) {
         c->status = tarn_no_memory(c->error);
         return NULL;
     }
@@ -183,8 +182,8 @@ static const tarn_plan *plan_of(tarn_compiler *c, tarn_value node)
         return NULL;
     *remembered = node;
     *made = NULL;
-    c->status = tarn_plan_create(made, pool_of(node_of(c, node)), input_of(c, node), &c->options,
-                                 c->error);
+    c->status =
+        tarn_plan_create(made, pool_of(node_of(c, node)), input_of(c, node), &c->options, c->error);
     return *made;
 }
 
