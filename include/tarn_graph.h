@@ -113,9 +113,9 @@ TARN_API tarn_status tarn_graph_flatten(tarn_graph *graph, tarn_value x, int axi
 
 /**
  * A node of the caller's own. Payloads get dense views with data, `x` one for each operand. They are
- * called in the thread that runs the program, once a run; they may keep no pointer. A status other
- * than TARN_OK stops the run, which returns it with the error that the payload filled (if the payload
- * left it alone, one is made).
+ * called in the thread that runs the program, once a run; they may keep no pointer. `error` is never
+ * NULL. A status other than TARN_OK stops the run, which returns it with the error that the payload
+ * filled (if the payload left it alone, one is made).
  */
 typedef struct tarn_custom {
     const char *name; /**< A word for text and drawings, [A-Za-z_][A-Za-z0-9_]*; copied. */
@@ -215,7 +215,7 @@ TARN_API void tarn_program_destroy(tarn_program *program);
 typedef struct tarn_memory {
     int64_t arena;         /**< The block that the program holds: the peak. */
     int64_t without_reuse; /**< What it would be if no buffer took the place of another. */
-    int64_t floor;         /**< The most bytes alive at one step: no plan can do with less. */
+    int64_t floor;         /**< The most bytes alive at one step: no plan of these steps has less. */
     int64_t saved;         /**< Saved winners, as a part of without_reuse. */
     int steps;             /**< Steps of a run. */
 } tarn_memory;
@@ -255,7 +255,8 @@ TARN_API tarn_status tarn_program_vjp(tarn_program *program, const void *const *
                                       const void *const *cotangents, void *const *outputs,
                                       void *const *gradients, tarn_error *error);
 
-/** Compiles all outputs, runs once and frees. Errors of compiling and running. */
+/** Compiles all outputs, runs once and frees: the bits of a program, at the price of compiling. Errors of
+ *  compiling and running. */
 TARN_API tarn_status tarn_graph_forward(const tarn_graph *graph, const void *const *inputs,
                                         void *const *outputs, const tarn_options *options,
                                         tarn_error *error);

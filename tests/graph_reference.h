@@ -40,8 +40,9 @@ typedef struct {
     r_node node[MOST_NODES];
     int nodes, inputs, outputs;
     tarn_value input[MOST_NODES], output[MOST_NODES];
-    unsigned fixed; /* inputs, as bits, that we do not differentiate by */
-    bool exact;     /* only arithmetic that does not round: f64, small numbers */
+    unsigned fixed;       /* inputs, as bits, that we do not differentiate by */
+    bool exact;           /* only arithmetic that does not round: f64, small numbers */
+    tarn_custom payloads; /* of the product */
 } r_graph;
 
 /* ---- A custom node: the product of two values ---------------------------------------------- */
@@ -91,15 +92,18 @@ static inline tarn_status product_vjp(void *context, const tarn_view *x, const t
     return TARN_OK;
 }
 
+static inline void shape_custom(tarn_custom *custom, const tarn_view *like)
+{
+    custom->dtype = like->dtype;
+    custom->rank = like->rank;
+    memcpy(custom->shape, like->shape, sizeof custom->shape);
+}
+
 static inline tarn_custom product_of(const tarn_view *like)
 {
-    tarn_custom custom = {.name = "product",
-                          .dtype = like->dtype,
-                          .rank = like->rank,
-                          .forward = product_forward,
-                          .jvp = product_jvp,
-                          .vjp = product_vjp};
-    memcpy(custom.shape, like->shape, sizeof custom.shape);
+    tarn_custom custom = {
+        .name = "product", .forward = product_forward, .jvp = product_jvp, .vjp = product_vjp};
+    shape_custom(&custom, like);
     return custom;
 }
 
@@ -237,16 +241,18 @@ static inline tarn_status push_random(r_graph *g, rng *r, tarn_dtype dtype, r_no
     default: {
         n->operands = 2;
         n->x[1] = random_like(g, r, x, -1);
-        tarn_custom custom = product_of(from);
+        tarn_custom custom = g->payloads;
+        shape_custom(&custom, from);
         return tarn_graph_custom(graph, 2, n->x, &custom, made, &error);
     }
     }
 }
 
 /* Nodes that are refused are tried again as others; the graph must not notice. */
-static inline r_graph random_graph(rng *r, tarn_dtype dtype, bool exact)
+static inline r_graph random_graph_with(rng *r, tarn_dtype dtype, bool exact,
+                                        const tarn_custom *payloads)
 {
-    r_graph g = {.exact = exact};
+    r_graph g = {.exact = exact, .payloads = *payloads};
     int wanted = (int)rng_range(r, 2, MOST_NODES - 1);
     tarn_error error;
     if (tarn_graph_create(&g.graph, NULL, &error))
@@ -275,6 +281,12 @@ static inline r_graph random_graph(rng *r, tarn_dtype dtype, bool exact)
         CHECK(tarn_graph_output(g.graph, g.output[k], &error) == TARN_OK, "%s", error.message);
     }
     return g;
+}
+
+static inline r_graph random_graph(rng *r, tarn_dtype dtype, bool exact)
+{
+    tarn_custom payloads = product_of(&(tarn_view){.dtype = dtype});
+    return random_graph_with(r, dtype, exact, &payloads);
 }
 
 static inline void free_random(r_graph *g)

@@ -208,6 +208,33 @@ static void test_builder_errors(void)
           "NULL");
 }
 
+/* Names made for values avoid those that the caller gave. */
+static void test_names(void)
+{
+    tarn_graph *g;
+    tarn_value v;
+    char name[TARN_NAME_BYTES];
+    GOOD(tarn_graph_create(&g, NULL, &error));
+    for (int k = 0; k < 100; k++) {
+        GOOD(tarn_graph_input(g, TARN_F32, 0, NULL, &v, &error));
+        if (k < 60) /* v60, v60_, v60__, ... */
+            snprintf(name, sizeof name, "v60%.*s", k,
+                     "____________________________________________________________");
+        else
+            snprintf(name, sizeof name, "v%d_%d", k + 1, 1);
+        GOOD(tarn_graph_name(g, v, name, &error));
+    }
+    for (v = 0; v < 100; v++)
+        CHECK(tarn_graph_find(g, tarn_graph_value_name(g, v)) == v, "%d", (int)v);
+    GOOD(tarn_graph_input(g, TARN_F32, 0, NULL, &v, &error));
+    GOOD(tarn_graph_name(g, 0, "v101", &error));
+    GOOD(tarn_graph_name(g, 1, "v101_1", &error));
+    GOOD(tarn_graph_input(g, TARN_F32, 0, NULL, &v, &error));
+    CHECK(strcmp(tarn_graph_value_name(g, v), "v101_2") == 0, "%s", tarn_graph_value_name(g, v));
+    CHECK(tarn_graph_find(g, "v101") == 0 && tarn_graph_find(g, "v101_2") == v, "lost");
+    tarn_graph_destroy(g);
+}
+
 static tarn_graph *load(const char *text)
 {
     tarn_graph *graph;
@@ -283,20 +310,57 @@ static void test_run_errors(void)
     tarn_graph_destroy(g);
 }
 
+/* Tensors anywhere in one block, against a comparison of all pairs. */
+static void test_aliases(void)
+{
+    enum { PAIRS = 3, TENSORS = 2 * PAIRS, NUMBERS = 4, ROOM = 120 };
+    static const char text[] = "a = input f32 4\nb = input f32 4\nc = input f32 4\nx = scale a "
+                               "factor=1\ny = scale b factor=2\nz = scale c factor=3\nreturn x y z";
+    float block[ROOM] = {0};
+    int at[TENSORS], refused = 0;
+    tarn_graph *g = load(text);
+    tarn_program *p;
+    tarn_request request = {.mode = TARN_GRAPH_FORWARD};
+    rng r = {5};
+    GOOD(tarn_graph_compile(&p, g, &request, NULL, &error));
+    for (int round = 0; round < 2000; round++) {
+        const void *in[PAIRS];
+        void *out[PAIRS];
+        bool meet = false;
+        for (int k = 0; k < TENSORS; k++) { /* the first ones are read */
+            at[k] = (int)rng_range(&r, 0, ROOM - NUMBERS);
+            for (int j = 0; j < k; j++)
+                meet |= k >= PAIRS && abs(at[k] - at[j]) < NUMBERS;
+        }
+        for (int k = 0; k < PAIRS; k++) {
+            in[k] = block + at[k];
+            out[k] = block + at[PAIRS + k];
+        }
+        tarn_status status = tarn_program_forward(p, in, out, &error);
+        CHECK(status == (meet ? TARN_ALIAS : TARN_OK), "round %d: %s", round, error.message);
+        refused += meet;
+    }
+    CHECK(refused > 500 && refused < 1500, "%d refused", refused);
+    tarn_program_destroy(p);
+    tarn_graph_destroy(g);
+}
+
 /* ---- Custom payloads and pruning ----------------------------------------------------------- */
 
 typedef struct {
     int forward, jvp, vjp;
     tarn_status answer;
     const char *message;
+    bool unclosed; /* the message has no closing zero */
 } probe;
 
 static tarn_status answer(const probe *p, tarn_error *e)
 {
-    if (p->answer && p->message && e) {
+    if (p->answer && p->message) { /* a payload always has an error to fill */
         e->code = p->answer;
         e->axis = 3;
-        snprintf(e->message, sizeof e->message, "%s", p->message);
+        memset(e->message, '!', sizeof e->message);
+        memcpy(e->message, p->message, strlen(p->message) + !p->unclosed);
     }
     return p->answer;
 }
@@ -376,6 +440,9 @@ static void test_payloads(void)
     BAD(TARN_BAD_VALUE, tarn_graph_forward(g, inputs, outputs, NULL, &error));
     CHECK(strcmp(error.message, "the lamp is out") == 0 && error.axis == 3, "%s", error.message);
     CHECK(tarn_graph_forward(g, inputs, outputs, NULL, NULL) == TARN_BAD_VALUE, "without error");
+    first.unclosed = true;
+    BAD(TARN_BAD_VALUE, tarn_graph_forward(g, inputs, outputs, NULL, &error));
+    CHECK(strlen(error.message) == sizeof error.message - 1, "%s", error.message);
     first.answer = TARN_OK;
     second.answer = TARN_OVERFLOW;
     BAD(TARN_OVERFLOW, tarn_graph_vjp(g, inputs, seeds, NULL, results, NULL, &error));
@@ -427,6 +494,33 @@ static void test_memory(void)
     m = memory_of(g, TARN_GRAPH_VJP, 0);
     CHECK(m.steps == 2 && m.saved == 0, "averages need no values to differentiate: %d", m.steps);
     tarn_graph_destroy(g);
+    /* Products are made over operands that nothing reads again, but not over those that are. */
+    g = load("x = input f32 4x4\na = scale x factor=2\nb = scale a factor=2\nc = add b b\n"
+             "d = scale c factor=2\ny = scale d factor=2\nreturn y");
+    m = memory_of(g, TARN_GRAPH_FORWARD, 0);
+    CHECK(m.arena == 64 && m.floor == 64 && m.without_reuse == 256, "%lld", (long long)m.arena);
+    tarn_graph_destroy(g);
+    g = load("x = input f32 4x4\na = scale x factor=2\nb = scale a factor=2\nc = add a b\n"
+             "y = scale c factor=2\nreturn y");
+    m = memory_of(g, TARN_GRAPH_FORWARD, 0);
+    CHECK(m.arena == 128 && m.floor == 128, "%lld", (long long)m.arena);
+    tarn_graph_destroy(g);
+    /* SPP: three pools with 256 winners each and gradients of 1024 bytes. The first is made with the
+     * caller, the others one after the other beside it; at the first of them two pools still have
+     * their winners. f16 waits for all of them. */
+    g = load(
+        "x = input f32 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
+        "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");
+    m = memory_of(g, TARN_GRAPH_VJP, 1);
+    CHECK(m.arena == 2 * 256 + 1024 && m.floor == m.arena && m.without_reuse == 3 * 256 + 2 * 1024,
+          "%lld, %lld", (long long)m.arena, (long long)m.without_reuse);
+    tarn_graph_destroy(g);
+    g = load(
+        "x = input f16 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
+        "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");
+    m = memory_of(g, TARN_GRAPH_VJP, 1);
+    CHECK(m.arena == 256 + 2 * 512 && m.floor == m.arena, "%lld", (long long)m.arena);
+    tarn_graph_destroy(g);
     /* Concatenated pools are made in place, in the caller's output. */
     g = load("x = input f32 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max a kernel=3 "
              "stride=1 pad=1\ny = concat x a b axis=1\nreturn y");
@@ -453,6 +547,46 @@ static void test_runs_allocate_nothing(void)
     tarn_program_destroy(p);
     CHECK(a.live == 0, "leak");
     tarn_graph_destroy(g);
+}
+
+static void *refuse_much(void *context, size_t bytes)
+{
+    (void)context;
+    return bytes > 1 << 20 ? NULL : malloc(bytes);
+}
+
+static void give_back(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+/* Values may be larger than memory, and their sum larger than numbers: compiling says so. */
+static void test_huge_values(void)
+{
+    static const struct {
+        const char *text;
+        tarn_status expected;
+    } cases[] = {
+        {"x = input i8 9223372036854775807\na = add x x\n"
+         "y = unpad a pad=0:9223372036854775806 spatial=1\nreturn y",
+         TARN_OVERFLOW},
+        {"x = input i8 4611686018427387904\na = add x x\nb = add a x\nc = add a b\n"
+         "y = unpad c pad=0:4611686018427387903 spatial=1\nreturn y",
+         TARN_OVERFLOW},
+        {"x = input i8 4611686018427387904\na = add x x\n"
+         "y = unpad a pad=0:4611686018427387903 spatial=1\nreturn y",
+         TARN_NO_MEMORY},
+    };
+    tarn_options options = tarn_options_default();
+    options.allocator = (tarn_allocator){refuse_much, give_back, NULL};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        tarn_graph *g = load(cases[k].text);
+        tarn_request request = {.mode = TARN_GRAPH_FORWARD};
+        tarn_program *p;
+        BAD(cases[k].expected, tarn_graph_compile(&p, g, &request, &options, &error));
+        tarn_graph_destroy(g);
+    }
 }
 
 /* ---- Long chains --------------------------------------------------------------------------- */
@@ -541,9 +675,12 @@ int main(void)
     test_failed_builders();
     test_builder_errors();
     test_run_errors();
+    test_aliases();
     test_payloads();
     test_memory();
     test_runs_allocate_nothing();
+    test_huge_values();
+    test_names();
     test_chain();
     test_side_by_side();
     return finish_checks();

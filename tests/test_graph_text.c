@@ -112,6 +112,55 @@ static void test_constant_bits(void)
     tarn_graph_destroy(loaded);
 }
 
+/* Decimal numbers of every form mean what strtod() says. */
+static void test_decimals(void)
+{
+    static const char *const numbers[] = {"0",
+                                          "-0",
+                                          "1",
+                                          "+1.5",
+                                          ".5",
+                                          "5.",
+                                          "1e3",
+                                          "1E+3",
+                                          "12.5e-3",
+                                          "0.1",
+                                          "1e-400",
+                                          "4.9e-324",
+                                          "2.2250738585072011e-308",
+                                          "1797693134862315708145274237317e278",
+                                          "0.000000000000000000000000000000000000000000001e45"};
+    char text[200];
+    double back;
+    void *out[1] = {&back};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        double expected = strtod(numbers[k], NULL);
+        tarn_graph *graph;
+        tarn_error error;
+        snprintf(text, sizeof text, "x = constant f64 scalar %s\nreturn x", numbers[k]);
+        CHECK(!load(&graph, text, &error), "%s: %s", text, error.message);
+        CHECK(!tarn_graph_forward(graph, NULL, out, NULL, &error), "%s", error.message);
+        CHECK(memcmp(&back, &expected, sizeof back) == 0, "%s: %a", numbers[k], back);
+        tarn_graph_destroy(graph);
+    }
+}
+
+/* Integers at the ends of their types. */
+static void test_integers(void)
+{
+    static const char text[] =
+        "a = constant i8 3 -128 127 -1\nb = constant u8 2 255 0\nc = constant i64 2 "
+        "-9223372036854775808 9223372036854775807\nd = constant u64 1 18446744073709551615\n"
+        "e = constant i16 1 -32768\nf = constant i32 1 -2147483648\nreturn a b c d e f\n";
+    tarn_graph *graph;
+    tarn_error error;
+    CHECK(!load(&graph, text, &error), "%s", error.message);
+    char *again = saved(graph);
+    CHECK(strcmp(text, again) == 0, "%s", again);
+    free(again);
+    tarn_graph_destroy(graph);
+}
+
 static void test_refusals(void)
 {
     static const struct {
@@ -159,6 +208,20 @@ static void test_refusals(void)
         {"x = input f32 4\nreturn x\nz = input f32 4", TARN_BAD_TEXT, "line 3, column 1"},
         {"f32 = input f32 4\nreturn f32", TARN_BAD_TEXT, "line 1, column 1"},
         {"x = input f32 4 5\nreturn x", TARN_BAD_TEXT, "line 1, column 17"},
+        {"x = constant f16 1 70000\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant f64 1 1e400\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant f64 1 1e\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant f64 1 1,5\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant f64 1 .\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant f64 1 inf\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant i8 1 0x-1\nreturn x", TARN_BAD_TEXT, "line 1, column 19"},
+        {"x = constant i8 1 0x\nreturn x", TARN_BAD_TEXT, "line 1, column 19"},
+        {"x = constant u64 1 18446744073709551616\nreturn x", TARN_BAD_TEXT, "line 1, column 20"},
+        {"x = constant u8 1 -1\nreturn x", TARN_BAD_TEXT, "line 1, column 19"},
+        {"x = input f32 4x4\ny = max x kernel=2 global\nreturn y", TARN_BAD_TEXT,
+         "line 2, column 20"},
+        {"x = input f32 4x4\ny = max x adaptive=2 kernel=2\nreturn y", TARN_BAD_TEXT,
+         "line 2, column 22"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         tarn_graph *graph = (tarn_graph *)&graph;
@@ -308,7 +371,7 @@ static void test_dot(void)
     int64_t length = tarn_graph_dot(graph, program, text, sizeof text);
     CHECK(length > 0 && length < (int64_t)sizeof text, "%lld", (long long)length);
     CHECK(strstr(text, "f32 1x2x4x4, 128 bytes"), "%s", text);
-    CHECK(strstr(text, "arena 0..128\\nshares memory with c"), "%s", text);
+    CHECK(strstr(text, "arena 0..128\\nshares memory with b, c"), "%s", text);
     CHECK(strstr(text, "in output 0"), "%s", text);
     CHECK(strstr(text, "not computed"), "%s", text);
     CHECK(strstr(text, "n0 -> n1;"), "%s", text);
@@ -321,13 +384,37 @@ static void test_dot(void)
     tarn_graph_destroy(graph);
 }
 
+/* In a chain every second value shares with every other; the drawing stays linear. */
+static void test_dot_of_chain(void)
+{
+    enum { CHAIN = 400 };
+    tarn_graph *graph;
+    tarn_program *program;
+    tarn_error error;
+    tarn_value v;
+    int64_t shape[2] = {1, 4};
+    tarn_request request = {.mode = TARN_GRAPH_FORWARD};
+    CHECK(!tarn_graph_create(&graph, NULL, &error), "%s", error.message);
+    CHECK(!tarn_graph_input(graph, TARN_F32, 2, shape, &v, &error), "%s", error.message);
+    for (int k = 0; k < CHAIN; k++)
+        CHECK(!tarn_graph_max_pool2d(graph, v, 1, 1, 1, &v, &error), "%s", error.message);
+    CHECK(!tarn_graph_output(graph, v, &error), "%s", error.message);
+    CHECK(!tarn_graph_compile(&program, graph, &request, NULL, &error), "%s", error.message);
+    CHECK(tarn_graph_dot(graph, program, NULL, 0) < CHAIN * 300, "not linear");
+    tarn_program_destroy(program);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     test_round_trip();
     test_constant_bits();
+    test_decimals();
+    test_integers();
     test_refusals();
     test_examples();
     test_fuzz();
     test_dot();
+    test_dot_of_chain();
     return finish_checks();
 }

@@ -39,7 +39,7 @@ typedef struct tarn_padding {
 } tarn_padding;
 
 typedef struct tarn_custom_node {
-    tarn_custom custom; /* its name points at `name` only through tarn_custom_name() */
+    tarn_custom custom; /* its name is NULL: the copy is what counts */
     char name[TARN_NAME_BYTES];
 } tarn_custom_node;
 
@@ -83,6 +83,16 @@ static inline tarn_value graph_input(const tarn_graph *graph, int64_t k)
     return ((const tarn_value *)graph->inputs.items)[k];
 }
 
+/* Refuses a NULL graph and a number that is not one of its values. */
+tarn_status tarn_check_value(const tarn_graph *graph, const char *what, tarn_value value,
+                             tarn_error *error);
+
+/* ---- graph_names.c ------------------------------------------------------------------------- */
+
 bool tarn_is_name(const char *name, size_t length);
+/* Room for the name of one more node; false if there is no memory. */
+bool tarn_reserve_names(tarn_graph *graph);
+/* Gives the node that is about to become `value` a name that is not taken. */
+void tarn_name_node(tarn_graph *graph, tarn_node *node, tarn_value value);
 
 #endif

@@ -1,7 +1,6 @@
-/* Packing: buffers whose lives do not meet may take the same bytes.
- *
- * The steps are walked in order, as they will run. A buffer takes the smallest gap that holds it when
- * it is first touched, and gives it back, joined with its neighbours, after its last step. */
+/* The arena: buffers whose lives do not meet may take the same bytes, and a sum or a product may be
+ * made over an operand that nothing reads again. */
+#include "graph_pack.h"
 #include "graph_program.h"
 
 #include "../checked.h"
@@ -10,132 +9,133 @@
 enum { ALIGNMENT = 64 }; /* a cache line; also enough for every dtype */
 
 typedef struct {
-    int64_t begin, end;
-} gap;
-
-typedef struct {
     tarn_program *program;
-    tarn_list
-        gaps; /* gap, by address, none touching another; the space behind `top` is free, too */
-    int64_t top;
-    int *next_dead, *dead_at; /* lists of the buffers that die at a step */
-    int *next_born, *born_at;
-} packer;
+    tarn_block *blocks;
+    int *block_of; /* by buffer; NO_BLOCK: no bytes of the arena */
+    int count;
+} layout;
 
-static gap *gap_at(const packer *p, int64_t k)
-{
-    return (gap *)p->gaps.items + k;
-}
-
-static void remove_gap(packer *p, int64_t k)
-{
-    p->gaps.count--;
-    for (; k < p->gaps.count; k++)
-        *gap_at(p, k) = *gap_at(p, k + 1);
-}
-
-static bool insert_gap(packer *p, int64_t k, gap made)
-{
-    if (!tarn_list_reserve(&p->gaps, 1, sizeof(gap), &p->program->allocator))
-        return false;
-    for (int64_t j = p->gaps.count++; j > k; j--)
-        *gap_at(p, j) = *gap_at(p, j - 1);
-    *gap_at(p, k) = made;
-    return true;
-}
-
-/* The smallest gap that holds `bytes`, else the top. */
-static bool take_bytes(packer *p, int64_t bytes, int64_t *offset)
-{
-    int64_t best = -1;
-    for (int64_t k = 0; k < p->gaps.count; k++) {
-        int64_t room = gap_at(p, k)->end - gap_at(p, k)->begin;
-        if (room >= bytes && (best < 0 || room < gap_at(p, best)->end - gap_at(p, best)->begin))
-            best = k;
-    }
-    if (best >= 0) {
-        *offset = gap_at(p, best)->begin;
-        gap_at(p, best)->begin += bytes;
-        if (gap_at(p, best)->begin == gap_at(p, best)->end)
-            remove_gap(p, best);
-        return true;
-    }
-    /* A gap that ends at the top is stretched. */
-    int64_t last = p->gaps.count - 1;
-    bool stretch = last >= 0 && gap_at(p, last)->end == p->top;
-    *offset = stretch ? gap_at(p, last)->begin : p->top;
-    if (stretch)
-        remove_gap(p, last);
-    return checked_add(*offset, bytes, &p->top);
-}
-
-static bool give_back(packer *p, int64_t begin, int64_t end)
-{
-    int64_t k = p->gaps.count;
-    while (k > 0 && gap_at(p, k - 1)->begin > begin)
-        k--;
-    bool joins_low = k > 0 && gap_at(p, k - 1)->end == begin;
-    bool joins_high = k < p->gaps.count && gap_at(p, k)->begin == end;
-    if (joins_low && joins_high) {
-        gap_at(p, k - 1)->end = gap_at(p, k)->end;
-        remove_gap(p, k);
-    } else if (joins_low) {
-        gap_at(p, k - 1)->end = end;
-    } else if (joins_high) {
-        gap_at(p, k)->begin = begin;
-    } else {
-        return insert_gap(p, k, (gap){begin, end});
-    }
-    return true;
-}
+enum { NO_BLOCK = -1 };
 
 static int64_t rounded(const tarn_buffer *buffer)
 {
     return (buffer->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Which buffers are born and die at each step, as lists. */
-static void sort_by_step(packer *p)
+/* ---- Blocks -------------------------------------------------------------------------------- */
+
+/* Whether a ref is a whole buffer of the arena. */
+static bool is_whole(const layout *l, const tarn_ref *ref)
 {
-    for (int64_t k = 0; k < p->program->steps.count; k++)
-        p->born_at[k] = p->dead_at[k] = NO_BUFFER;
-    for (int64_t k = p->program->buffers.count - 1; k >= 0; k--) {
-        const tarn_buffer *buffer = program_buffer(p->program, k);
-        if (buffer->base != 0 || buffer->first > buffer->last || buffer->bytes == 0)
-            continue;
-        p->next_born[k] = p->born_at[buffer->first];
-        p->born_at[buffer->first] = (int)k;
-        p->next_dead[k] = p->dead_at[buffer->last];
-        p->dead_at[buffer->last] = (int)k;
+    int buffer = ref->place.buffer;
+    return buffer != NO_BUFFER && l->block_of[buffer] != NO_BLOCK &&
+           ref->place.bytes == program_buffer(l->program, buffer)->bytes;
+}
+
+/* The buffer that may be overwritten by what step `now` writes: same size, read for the last time. */
+static int dying_operand(const layout *l, int now)
+{
+    const tarn_step *step = program_step(l->program, now);
+    for (int k = step->written; k < step->count; k++) {
+        const tarn_ref *ref = program_ref(l->program, step->first + k);
+        if (is_whole(l, ref) && program_buffer(l->program, ref->place.buffer)->last == now)
+            return ref->place.buffer;
+    }
+    return NO_BUFFER;
+}
+
+/* Block of a buffer that is born at step `now`: that of an operand it is made over, if it may be. */
+static int block_at_birth(const layout *l, int buffer, int now)
+{
+    const tarn_step *step = program_step(l->program, now);
+    if (step->kind != STEP_SUM && step->kind != STEP_SCALE)
+        return NO_BLOCK;
+    const tarn_ref *y = program_ref(l->program, step->first);
+    if (y->place.bytes != program_buffer(l->program, buffer)->bytes)
+        return NO_BLOCK; /* a slice of what is born */
+    int over = dying_operand(l, now);
+    return over == NO_BUFFER ? NO_BLOCK : l->block_of[over];
+}
+
+/* Buffers in the order of birth, so that the operands of a step have their blocks before it. */
+static void add_buffer(layout *l, int buffer, int now)
+{
+    const tarn_buffer *b = program_buffer(l->program, buffer);
+    if (b->base != 0 || b->bytes == 0 || b->first != now || l->block_of[buffer] != NO_BLOCK)
+        return;
+    int block = block_at_birth(l, buffer, now);
+    if (block == NO_BLOCK) {
+        block = l->count++;
+        l->blocks[block] = (tarn_block){.bytes = rounded(b), .first = now};
+    }
+    l->blocks[block].last = b->last;
+    l->block_of[buffer] = block;
+}
+
+static void make_blocks(layout *l)
+{
+    for (int64_t k = 0; k < l->program->buffers.count; k++)
+        l->block_of[k] = NO_BLOCK;
+    for (int now = 0; now < l->program->steps.count; now++) {
+        const tarn_step *step = program_step(l->program, now);
+        for (int k = 0; k < step->count; k++) {
+            int buffer = program_ref(l->program, step->first + k)->place.buffer;
+            if (buffer != NO_BUFFER)
+                add_buffer(l, buffer, now);
+        }
     }
 }
 
-static tarn_status pack(packer *p, tarn_error *error)
+/* ---- The report ---------------------------------------------------------------------------- */
+
+static tarn_status count_bytes(tarn_program *program, tarn_error *error)
 {
-    tarn_memory *report = &p->program->report;
-    int64_t alive = 0;
-    for (int64_t step = 0; step < p->program->steps.count; step++) {
-        for (int k = p->born_at[step]; k != NO_BUFFER; k = p->next_born[k]) {
-            tarn_buffer *buffer = program_buffer(p->program, k);
-            int64_t bytes = rounded(buffer);
-            if (!checked_add(report->without_reuse, bytes, &report->without_reuse) ||
-                !take_bytes(p, bytes, &buffer->offset))
-                return tarn_fail(error, TARN_OVERFLOW, NO_AXIS,
-                                 "the buffers of the program do not fit 63 bits");
-            alive += bytes;
-            report->saved += buffer->role == ROLE_SAVED ? bytes : 0;
-        }
-        report->floor = max_i64(report->floor, alive);
-        for (int k = p->dead_at[step]; k != NO_BUFFER; k = p->next_dead[k]) {
-            const tarn_buffer *buffer = program_buffer(p->program, k);
-            alive -= rounded(buffer);
-            if (!give_back(p, buffer->offset, buffer->offset + rounded(buffer)))
-                return tarn_no_memory(error);
-        }
+    tarn_memory *report = &program->report;
+    report->steps = (int)program->steps.count;
+    for (int64_t k = 0; k < program->buffers.count; k++) {
+        const tarn_buffer *buffer = program_buffer(program, k);
+        if (buffer->base != 0 || buffer->first > buffer->last)
+            continue;
+        if (buffer->bytes > INT64_MAX - ALIGNMENT ||
+            !checked_add(report->without_reuse, rounded(buffer), &report->without_reuse))
+            return tarn_fail(error, TARN_OVERFLOW, NO_AXIS,
+                             "the buffers of the program do not fit 63 bits");
+        report->saved += buffer->role == ROLE_SAVED ? rounded(buffer) : 0;
     }
-    report->arena = p->top;
-    report->steps = (int)p->program->steps.count;
     return TARN_OK;
+}
+
+/* ---- Offsets ------------------------------------------------------------------------------- */
+
+static tarn_status pack(layout *l, tarn_error *error)
+{
+    tarn_program *p = l->program;
+    tarn_memory *report = &p->report;
+    tarn_status status;
+    make_blocks(l);
+    if ((status = tarn_pack_blocks(l->blocks, l->count, report->steps, &p->allocator,
+                                   &report->arena, error)) ||
+        (status = tarn_most_alive(l->blocks, l->count, report->steps, &p->allocator, &report->floor,
+                                  error)))
+        return status;
+    for (int64_t k = 0; k < p->buffers.count; k++)
+        if (l->block_of[k] != NO_BLOCK)
+            program_buffer(p, k)->offset = l->blocks[l->block_of[k]].offset;
+    return TARN_OK;
+}
+
+static tarn_status settle_buffers(tarn_program *program, tarn_error *error)
+{
+    const tarn_allocator *allocator = &program->allocator;
+    size_t n = (size_t)program->buffers.count;
+    tarn_block *blocks =
+        allocator->allocate(allocator->context, n * (sizeof *blocks + sizeof(int)) + 1);
+    if (!blocks)
+        return tarn_no_memory(error);
+    layout l = {.program = program, .blocks = blocks, .block_of = (int *)(void *)(blocks + n)};
+    tarn_status status = pack(&l, error);
+    allocator->release(allocator->context, blocks);
+    return status;
 }
 
 static void settle_refs(tarn_program *program)
@@ -167,22 +167,8 @@ static tarn_status allocate_arena(tarn_program *program, tarn_error *error)
 
 tarn_status tarn_pack_arena(tarn_program *program, tarn_error *error)
 {
-    const tarn_allocator *allocator = &program->allocator;
-    int64_t steps = program->steps.count, buffers = program->buffers.count;
-    size_t bytes = (size_t)(2 * (steps + buffers) + 1) * sizeof(int);
-    int *lists = allocator->allocate(allocator->context, bytes);
-    if (!lists)
-        return tarn_no_memory(error);
-    packer p = {.program = program,
-                .born_at = lists,
-                .dead_at = lists + steps,
-                .next_born = lists + 2 * steps,
-                .next_dead = lists + 2 * steps + buffers};
-    sort_by_step(&p);
-    tarn_status status = pack(&p, error);
-    tarn_list_free(&p.gaps, allocator);
-    allocator->release(allocator->context, lists);
-    if (status)
+    tarn_status status;
+    if ((status = count_bytes(program, error)) || (status = settle_buffers(program, error)))
         return status;
     settle_refs(program);
     return allocate_arena(program, error);

@@ -9,285 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- Memory -------------------------------------------------------------------------------- */
-
-tarn_status tarn_no_memory(tarn_error *error)
-{
-    return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for the graph");
-}
-
-bool tarn_list_reserve(tarn_list *list, int64_t more, size_t item_bytes,
-                       const tarn_allocator *allocator)
-{
-    int64_t bytes, wanted;
-    if (!checked_add(list->count, more, &wanted))
-        return false;
-    if (wanted <= list->room)
-        return true;
-    int64_t room = max_i64(wanted, max_i64(8, list->room <= INT64_MAX / 2 ? 2 * list->room : 0));
-    if (!checked_mul(room, (int64_t)item_bytes, &bytes))
-        return false;
-    void *items = allocator->allocate(allocator->context, (size_t)bytes);
-    if (!items)
-        return false;
-    if (list->items) {
-        memcpy(items, list->items, (size_t)list->count * item_bytes);
-        allocator->release(allocator->context, list->items);
-    }
-    list->items = items;
-    list->room = room;
-    return true;
-}
-
-void tarn_list_free(tarn_list *list, const tarn_allocator *allocator)
-{
-    if (list->items)
-        allocator->release(allocator->context, list->items);
-    *list = (tarn_list){0};
-}
-
-tarn_status tarn_settle_allocator(const tarn_allocator *given, tarn_allocator *allocator,
-                                  tarn_error *error)
-{
-    *allocator = tarn_options_default().allocator;
-    if (!given || (!given->allocate && !given->release))
-        return TARN_OK;
-    if (!given->allocate || !given->release)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
-                         "allocator needs both allocate and release, or neither");
-    *allocator = *given;
-    return TARN_OK;
-}
-
-tarn_status tarn_graph_create(tarn_graph **graph, const tarn_allocator *allocator,
-                              tarn_error *error)
-{
-    tarn_allocator own;
-    if (!graph)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "graph is NULL");
-    *graph = NULL;
-    tarn_status status = tarn_settle_allocator(allocator, &own, error);
-    if (status)
-        return status;
-    tarn_graph *made = own.allocate(own.context, sizeof *made);
-    if (!made)
-        return tarn_no_memory(error);
-    *made = (tarn_graph){.allocator = own};
-    *graph = made;
-    return tarn_succeed(error);
-}
-
-static void free_node(const tarn_graph *graph, const tarn_node *node)
-{
-    if (node->kind == NODE_CUSTOM) {
-        const tarn_custom *custom = &((tarn_custom_node *)node->payload)->custom;
-        if (custom->destroy)
-            custom->destroy(custom->context);
-    }
-    if (node->payload)
-        graph->allocator.release(graph->allocator.context, node->payload);
-}
-
-void tarn_graph_destroy(tarn_graph *graph)
-{
-    if (!graph)
-        return;
-    tarn_allocator allocator = graph->allocator;
-    for (tarn_value v = 0; v < graph->nodes.count; v++)
-        free_node(graph, graph_node(graph, v));
-    tarn_list_free(&graph->nodes, &allocator);
-    tarn_list_free(&graph->operands, &allocator);
-    tarn_list_free(&graph->inputs, &allocator);
-    tarn_list_free(&graph->outputs, &allocator);
-    if (graph->names)
-        allocator.release(allocator.context, graph->names);
-    allocator.release(allocator.context, graph);
-}
-
-/* ---- Names --------------------------------------------------------------------------------- */
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-/* Words of the text form that could be taken for a value. */
-static bool is_reserved(const char *name, size_t length)
-{
-    static const char *const words[] = {"return", "global", "flat", "ceil", "nopad", "scalar"};
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        if (strlen(words[k]) == length && memcmp(words[k], name, length) == 0)
-            return true;
-    for (int k = 0; k < TARN_DTYPES; k++) {
-        const char *dtype = tarn_dtype_name((tarn_dtype)k);
-        if (strlen(dtype) == length && memcmp(dtype, name, length) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool tarn_is_name(const char *name, size_t length)
-{
-    if (length == 0 || length >= TARN_NAME_BYTES || !is_letter(name[0]) ||
-        is_reserved(name, length))
-        return false;
-    for (size_t k = 1; k < length; k++)
-        if (!is_letter(name[k]) && !(name[k] >= '0' && name[k] <= '9'))
-            return false;
-    return true;
-}
-
-static uint64_t hash_name(const char *name)
-{
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-    return hash ^ hash >> 32;
-}
-
-/* The slot that holds `name`, or the free one where it belongs. */
-static int64_t name_slot(const tarn_graph *graph, const char *name)
-{
-    int64_t mask = graph->name_slots - 1, slot = (int64_t)(hash_name(name) & (uint64_t)mask);
-    while (graph->names[slot] >= 0 &&
-           strcmp(graph_node(graph, graph->names[slot])->name, name) != 0)
-        slot = (slot + 1) & mask;
-    return slot;
-}
-
-static bool reserve_names(tarn_graph *graph)
-{
-    int64_t slots = graph->name_slots ? graph->name_slots : 16;
-    while (slots < 2 * (graph->nodes.count + 1))
-        slots *= 2;
-    if (slots == graph->name_slots)
-        return true;
-    tarn_value *names =
-        graph->allocator.allocate(graph->allocator.context, (size_t)slots * sizeof *names);
-    if (!names)
-        return false;
-    for (int64_t k = 0; k < slots; k++)
-        names[k] = -1;
-    if (graph->names)
-        graph->allocator.release(graph->allocator.context, graph->names);
-    graph->names = names;
-    graph->name_slots = slots;
-    for (tarn_value v = 0; v < graph->nodes.count; v++)
-        names[name_slot(graph, graph_node(graph, v)->name)] = v;
-    return true;
-}
-
-/* Takes a name out and moves up those that a search would no longer reach. */
-static void remove_name(tarn_graph *graph, const char *name)
-{
-    int64_t mask = graph->name_slots - 1, slot = name_slot(graph, name);
-    graph->names[slot] = -1;
-    for (slot = (slot + 1) & mask; graph->names[slot] >= 0; slot = (slot + 1) & mask) {
-        tarn_value moved = graph->names[slot];
-        graph->names[slot] = -1;
-        graph->names[name_slot(graph, graph_node(graph, moved)->name)] = moved;
-    }
-}
-
-/* v7, or v7_, v7__, ... if that is taken. */
-static void choose_name(const tarn_graph *graph, char *name, tarn_value value)
-{
-    int length = snprintf(name, TARN_NAME_BYTES, "v%d", (int)value);
-    while (graph->names[name_slot(graph, name)] >= 0 && length < TARN_NAME_BYTES - 1) {
-        name[length++] = '_';
-        name[length] = '\0';
-    }
-}
-
-tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *name,
-                            tarn_error *error)
-{
-    if (!graph || !name)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL", graph ? "name" : "graph");
-    if (value < 0 || value >= graph->nodes.count)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not a value of this graph",
-                         (int)value);
-    if (!tarn_is_name(name, strlen(name)))
-        return tarn_fail(
-            error, TARN_BAD_ARGUMENT, NO_AXIS,
-            "'%.70s' is not a name: a letter, then letters and digits, at most %d, and no word "
-            "of the text form",
-            name, TARN_NAME_BYTES - 1);
-    tarn_value holder = graph->names[name_slot(graph, name)];
-    if (holder == value)
-        return tarn_succeed(error);
-    if (holder >= 0)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the name %s is taken by value %d",
-                         name, (int)holder);
-    char kept[TARN_NAME_BYTES]; /* `name` may be a part of what changes */
-    snprintf(kept, sizeof kept, "%s", name);
-    remove_name(graph, graph_node(graph, value)->name);
-    memcpy(graph_node(graph, value)->name, kept, sizeof kept);
-    graph->names[name_slot(graph, kept)] = value;
-    return tarn_succeed(error);
-}
-
-tarn_value tarn_graph_find(const tarn_graph *graph, const char *name)
-{
-    return graph && name && graph->names ? graph->names[name_slot(graph, name)] : -1;
-}
-
-/* ---- Questions ----------------------------------------------------------------------------- */
-
-int tarn_graph_values(const tarn_graph *graph)
-{
-    return graph ? (int)graph->nodes.count : 0;
-}
-
-int tarn_graph_inputs(const tarn_graph *graph)
-{
-    return graph ? (int)graph->inputs.count : 0;
-}
-
-int tarn_graph_outputs(const tarn_graph *graph)
-{
-    return graph ? (int)graph->outputs.count : 0;
-}
-
-tarn_value tarn_graph_input_value(const tarn_graph *graph, int k)
-{
-    return k >= 0 && k < tarn_graph_inputs(graph) ? graph_input(graph, k) : -1;
-}
-
-tarn_value tarn_graph_output_value(const tarn_graph *graph, int k)
-{
-    return k >= 0 && k < tarn_graph_outputs(graph) ? graph_output(graph, k) : -1;
-}
-
-const char *tarn_graph_value_name(const tarn_graph *graph, tarn_value value)
-{
-    return value >= 0 && value < tarn_graph_values(graph) ? graph_node(graph, value)->name : NULL;
-}
-
-static tarn_status check_value(const tarn_graph *graph, const char *what, tarn_value value,
-                               tarn_error *error)
-{
-    if (!graph)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "graph is NULL");
-    if (value < 0 || value >= graph->nodes.count)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
-                         "%s: %d is not a value of this graph, which has %d", what, (int)value,
-                         (int)graph->nodes.count);
-    return TARN_OK;
-}
-
-tarn_status tarn_graph_view(const tarn_graph *graph, tarn_value value, tarn_view *view,
-                            tarn_error *error)
-{
-    tarn_status status = check_value(graph, "value", value, error);
-    if (status)
-        return status;
-    if (!view)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "view is NULL");
-    *view = graph_node(graph, value)->view;
-    return tarn_succeed(error);
-}
-
 /* ---- Pushing ------------------------------------------------------------------------------- */
 
 /* A node that is being checked. */
@@ -317,7 +38,18 @@ static bool make_room(tarn_graph *graph, const draft *d)
            tarn_list_reserve(&graph->operands, d->node.operands, sizeof(tarn_value),
                              &graph->allocator) &&
            tarn_list_reserve(&graph->inputs, 1, sizeof(tarn_value), &graph->allocator) &&
-           reserve_names(graph);
+           tarn_reserve_names(graph);
+}
+
+/* The payload of a constant is gathered later: it has bytes, but none to copy. */
+static bool copy_payload(const tarn_graph *graph, draft *d)
+{
+    if (d->payload_bytes == 0)
+        return true;
+    d->node.payload = graph->allocator.allocate(graph->allocator.context, d->payload_bytes);
+    if (d->node.payload && d->payload)
+        memcpy(d->node.payload, d->payload, d->payload_bytes);
+    return d->node.payload != NULL;
 }
 
 /* The last step of every builder: memory first, then nothing can fail. */
@@ -326,16 +58,8 @@ static tarn_status push(tarn_graph *graph, draft *d, tarn_value *value, tarn_err
     tarn_node *node = &d->node;
     if (graph->nodes.count >= INT32_MAX || graph->operands.count > INT32_MAX - node->operands)
         return tarn_fail(error, TARN_OVERFLOW, NO_AXIS, "the graph has too many nodes");
-    if (!make_room(graph, d))
+    if (!make_room(graph, d) || !copy_payload(graph, d))
         return tarn_no_memory(error);
-    node->payload = NULL;
-    if (d->payload_bytes > 0) {
-        node->payload = graph->allocator.allocate(graph->allocator.context, d->payload_bytes);
-        if (!node->payload)
-            return tarn_no_memory(error);
-        if (d->payload)
-            memcpy(node->payload, d->payload, d->payload_bytes);
-    }
     tarn_value made = (tarn_value)graph->nodes.count;
     node->first = (int)graph->operands.count;
     for (int k = 0; k < node->operands; k++)
@@ -344,10 +68,8 @@ static tarn_status push(tarn_graph *graph, draft *d, tarn_value *value, tarn_err
         node->input = (int)graph->inputs.count;
         ((tarn_value *)graph->inputs.items)[graph->inputs.count++] = made;
     }
-    choose_name(graph, node->name, made);
-    ((tarn_node *)graph->nodes.items)[graph->nodes.count] = *node;
-    graph->names[name_slot(graph, node->name)] = made; /* a free slot: not compared with nodes */
-    graph->nodes.count++;
+    tarn_name_node(graph, node, made);
+    ((tarn_node *)graph->nodes.items)[graph->nodes.count++] = *node;
     *value = made;
     return tarn_succeed(error);
 }
@@ -367,7 +89,7 @@ static tarn_status check_operands(const tarn_graph *graph, int count, const tarn
     if (!status && count > 0 && !operands)
         status = tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "operands is NULL");
     for (int k = 0; k < count && !status; k++)
-        status = check_value(graph, "operand", operands[k], error);
+        status = tarn_check_value(graph, "operand", operands[k], error);
     return status;
 }
 
@@ -716,7 +438,7 @@ tarn_status tarn_graph_custom(tarn_graph *graph, int count, const tarn_value *op
 
 tarn_status tarn_graph_output(tarn_graph *graph, tarn_value value, tarn_error *error)
 {
-    tarn_status status = check_value(graph, "output", value, error);
+    tarn_status status = tarn_check_value(graph, "output", value, error);
     if (status)
         return status;
     if (!tarn_list_reserve(&graph->outputs, 1, sizeof(tarn_value), &graph->allocator))

@@ -2,18 +2,6 @@
 #include "graph_program.h"
 #include "graph_write.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-void tarn_put(tarn_writer *w, const char *format, ...)
-{
-    va_list arguments;
-    size_t used = (size_t)w->length < w->size ? (size_t)w->length : w->size;
-    va_start(arguments, format);
-    w->length += vsnprintf(w->text ? w->text + used : NULL, w->size - used, format, arguments);
-    va_end(arguments);
-}
-
 /* The first byte of a value in the arena; -1 if it lies elsewhere or nowhere. */
 static int64_t arena_offset(const tarn_program *program, tarn_value v)
 {
@@ -29,15 +17,18 @@ static bool share(const tarn_program *program, tarn_value a, tarn_value b)
     return x >= 0 && y >= 0 && x < y + program->place[b].bytes && y < x + program->place[a].bytes;
 }
 
+/* The first few by name: in a long chain every second value shares with every other. */
 static void put_sharers(tarn_writer *w, const tarn_graph *graph, const tarn_program *program,
                         tarn_value v)
 {
-    const char *before = "\\nshares memory with ";
+    enum { MOST_NAMES = 6 };
+    int sharers = 0;
     for (tarn_value other = 0; other < program->values; other++)
-        if (other != v && share(program, v, other)) {
-            tarn_put(w, "%s%s", before, graph_node(graph, other)->name);
-            before = ", ";
-        }
+        if (other != v && share(program, v, other) && ++sharers <= MOST_NAMES)
+            tarn_put(w, "%s%s", sharers == 1 ? "\\nshares memory with " : ", ",
+                     graph_node(graph, other)->name);
+    if (sharers > MOST_NAMES)
+        tarn_put(w, " and %d more", sharers - MOST_NAMES);
 }
 
 static void put_memory(tarn_writer *w, const tarn_graph *graph, const tarn_program *program,

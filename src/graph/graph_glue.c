@@ -3,9 +3,8 @@
 
 #include "../scalar.h"
 
-#include <stdlib.h>
-
-/* Sums go block by block, so that the wide accumulators stay in the first cache. */
+/* Sums go block by block, so that the wide accumulators stay in the first cache. A block is read from every
+ * operand before it is written, so y may be one of them. */
 enum { BLOCK = 256 };
 
 #define DEFINE_SUM(name)                                                                           \
@@ -43,25 +42,25 @@ FLOATS(DEFINE_SUM)
 INTEGERS(DEFINE_SUM)
 FLOATS(DEFINE_SCALE)
 
-void tarn_sum(const tarn_program *program, const tarn_ref *y, const tarn_ref *x, int operands,
-              tarn_dtype dtype, int64_t count)
-{
-    static void (*const sums[TARN_DTYPES])(const tarn_program *, const tarn_ref *, const tarn_ref *,
-                                           int, int64_t) = {
-        [TARN_F64] = sum_f64, [TARN_F32] = sum_f32, [TARN_F16] = sum_f16, [TARN_BF16] = sum_bf16,
-        [TARN_I8] = sum_i8,   [TARN_U8] = sum_u8,   [TARN_I16] = sum_i16, [TARN_U16] = sum_u16,
-        [TARN_I32] = sum_i32, [TARN_U32] = sum_u32, [TARN_I64] = sum_i64, [TARN_U64] = sum_u64};
-    sums[dtype](program, y, x, operands, count);
-}
+#define FLOAT_ROW(name)                                                                            \
+    {                                                                                              \
+        sizeof(name##_s), sum_##name, scale_##name                                                 \
+    }
+#define INTEGER_ROW(name)                                                                          \
+    {                                                                                              \
+        sizeof(name##_s), sum_##name, NULL                                                         \
+    }
 
-void tarn_scale(const char *x, char *y, double factor, tarn_dtype dtype, int64_t count)
+const tarn_arithmetic *tarn_arithmetic_of(tarn_dtype dtype)
 {
-    static void (*const scales[])(const char *, char *, double,
-                                  int64_t) = {[TARN_F64] = scale_f64,
-                                              [TARN_F32] = scale_f32,
-                                              [TARN_F16] = scale_f16,
-                                              [TARN_BF16] = scale_bf16};
-    scales[dtype](x, y, factor, count);
+    static const tarn_arithmetic rows[TARN_DTYPES] = {
+        [TARN_F64] = FLOAT_ROW(f64),   [TARN_F32] = FLOAT_ROW(f32),
+        [TARN_F16] = FLOAT_ROW(f16),   [TARN_BF16] = FLOAT_ROW(bf16),
+        [TARN_I8] = INTEGER_ROW(i8),   [TARN_U8] = INTEGER_ROW(u8),
+        [TARN_I16] = INTEGER_ROW(i16), [TARN_U16] = INTEGER_ROW(u16),
+        [TARN_I32] = INTEGER_ROW(i32), [TARN_U32] = INTEGER_ROW(u32),
+        [TARN_I64] = INTEGER_ROW(i64), [TARN_U64] = INTEGER_ROW(u64)};
+    return &rows[dtype];
 }
 
 void tarn_copy_box(const tarn_box *box, char *large, char *small, bool into)

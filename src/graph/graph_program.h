@@ -57,8 +57,9 @@ typedef struct tarn_step {
     tarn_value node;
     int first, written, count; /* refs: [first,first+written) are written, the rest is read */
     const tarn_plan *plan;
-    bool with_value, with_saved; /* JVP: y is written; VJP: winners are read */
-    int64_t detail;              /* index of the box, or of the first view of a custom step */
+    bool with_value, with_saved;              /* JVP: y is written; VJP: winners are read */
+    const struct tarn_arithmetic *arithmetic; /* of sums and products */
+    int64_t detail; /* index of the box, or of the first view of a custom step */
     double factor;
     const tarn_custom_node *custom;
 } tarn_step;
@@ -75,9 +76,10 @@ struct tarn_program {
     tarn_request request; /* its pointers are NULL */
     int inputs, outputs;
     int base_inputs, base_outputs, base_seeds, base_results, base_constants, bases;
-    int *external;           /* by base: its buffer, or NO_BUFFER if it is not used */
-    char **base;             /* by base: the pointer of this run */
-    int *external_alignment; /* by base: bytes of an element */
+    int *external;            /* by base: its buffer, or NO_BUFFER if it is not used */
+    char **base;              /* by base: the pointer of this run */
+    int *external_alignment;  /* by base: bytes of an element */
+    int *by_address, tensors; /* the bases of the caller's tensors, as they lay in the last run */
     tarn_list steps, refs, buffers, boxes, views, plans;
     tarn_place *place; /* of every value of the graph, for drawings; NO_BUFFER: not computed */
     int values;
@@ -106,10 +108,17 @@ tarn_status tarn_pack_arena(tarn_program *program, tarn_error *error);
 /* Runs step k; bases are set. */
 tarn_status tarn_run_step(tarn_program *program, int64_t k, tarn_error *error);
 
-/* The arithmetic of the glue, by dtype; `count` elements. */
-void tarn_sum(const tarn_program *program, const tarn_ref *y, const tarn_ref *x, int operands,
-              tarn_dtype dtype, int64_t count);
-void tarn_scale(const char *x, char *y, double factor, tarn_dtype dtype, int64_t count);
+/* Sums and products of `count` elements of one dtype. Steps point at their row, so that the tests
+ * can run a program in exact arithmetic, as it is, by giving its steps another row. */
+typedef struct tarn_arithmetic {
+    size_t element_bytes;
+    /* y may be one of the operands. */
+    void (*sum)(const tarn_program *program, const tarn_ref *y, const tarn_ref *x, int operands,
+                int64_t count);
+    void (*scale)(const char *x, char *y, double factor, int64_t count); /* NULL for integers */
+} tarn_arithmetic;
+
+const tarn_arithmetic *tarn_arithmetic_of(tarn_dtype dtype);
 void tarn_copy_box(const tarn_box *box, char *large, char *small, bool into);
 
 static inline char *program_at(const tarn_program *p, const tarn_ref *ref)

@@ -29,15 +29,18 @@ static tarn_status run_pool(const tarn_program *p, const tarn_step *step, tarn_e
     }
 }
 
-/* A payload may return a status and leave the error alone. */
-static tarn_status settle_error(const tarn_step *step, tarn_status status, tarn_error *error)
+/* The caller may have no error to fill, a payload always has; it may return a status and leave the
+ * error alone. */
+static tarn_status settle_error(const tarn_step *step, tarn_status status, const tarn_error *made,
+                                tarn_error *error)
 {
     if (!status)
-        return tarn_succeed(error);
-    if (error && error->code != status)
+        return TARN_OK;
+    if (made->code != status)
         return tarn_fail(error, status, NO_AXIS, "the custom node %s failed with %s",
                          step->custom->name, tarn_status_name(status));
-    return status;
+    return tarn_fail(error, status, made->axis, "%.*s", (int)sizeof made->message - 1,
+                     made->message);
 }
 
 /* The views of a custom step lie in the order of its refs. */
@@ -46,38 +49,42 @@ static tarn_status run_custom(const tarn_program *p, const tarn_step *step, tarn
     const tarn_custom *custom = &step->custom->custom;
     const tarn_ref *ref = program_ref(p, step->first);
     tarn_view *view = (tarn_view *)p->views.items + step->detail;
+    tarn_error made;
     tarn_status status;
-    tarn_succeed(error);
+    tarn_succeed(&made);
     for (int k = 0; k < step->count; k++)
         view[k].data = program_at(p, &ref[k]);
     if (step->kind == STEP_CUSTOM_FORWARD) /* y, x... */
-        status = custom->forward(custom->context, view + 1, view, error);
+        status = custom->forward(custom->context, view + 1, view, &made);
     else if (step->kind == STEP_CUSTOM_JVP) /* dy, x..., dx... */
         status =
-            custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view, error);
+            custom->jvp(custom->context, view + 1, view + 1 + (step->count - 1) / 2, view, &made);
     else /* gx..., gy, x... */
         status = custom->vjp(custom->context, view + step->written + 1, view + step->written, view,
-                             error);
-    return settle_error(step, status, error);
+                             &made);
+    return settle_error(step, status, &made, error);
+}
+
+static int64_t elements(const tarn_step *step, const tarn_ref *ref)
+{
+    return ref->place.bytes / (int64_t)step->arithmetic->element_bytes;
 }
 
 tarn_status tarn_run_step(tarn_program *p, int64_t k, tarn_error *error)
 {
     const tarn_step *step = program_step(p, k);
     const tarn_ref *ref = program_ref(p, step->first);
-    tarn_dtype dtype = (tarn_dtype)step->detail; /* of sums and products */
     switch (step->kind) {
     case STEP_FORWARD:
     case STEP_JVP:
     case STEP_VJP:
         return run_pool(p, step, error);
     case STEP_SUM:
-        tarn_sum(p, ref, ref + 1, step->count - 1, dtype,
-                 ref->place.bytes / (int64_t)tarn_dtype_size(dtype));
+        step->arithmetic->sum(p, ref, ref + 1, step->count - 1, elements(step, ref));
         return TARN_OK;
     case STEP_SCALE:
-        tarn_scale(program_at(p, ref + 1), program_at(p, ref), step->factor, dtype,
-                   ref->place.bytes / (int64_t)tarn_dtype_size(dtype));
+        step->arithmetic->scale(program_at(p, ref + 1), program_at(p, ref), step->factor,
+                                elements(step, ref));
         return TARN_OK;
     case STEP_INTO:
         tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref),
@@ -139,32 +146,55 @@ static tarn_status set_base(tarn_program *p, const arguments *a, int base, tarn_
         return tarn_fail(error, TARN_BAD_LAYOUT, NO_AXIS,
                          "%s[%d] is not aligned to its %d-byte elements", array, index,
                          p->external_alignment[base]);
+    if (!tarn_extent_fits(data, (tarn_extent){0, buffer->bytes}))
+        return tarn_fail(error, TARN_BAD_LAYOUT, NO_AXIS, "%s[%d] reaches beyond the address space",
+                         array, index);
     p->base[base] = data ? (char *)(uintptr_t)data : p->base[0];
     return TARN_OK;
 }
 
-static bool meet(const tarn_program *p, int a, int b)
+static tarn_status refuse_alias(const tarn_program *p, const arguments *args, int written,
+                                int other, tarn_error *error)
 {
-    tarn_extent first = {0, program_buffer(p, p->external[a])->bytes};
-    tarn_extent second = {0, program_buffer(p, p->external[b])->bytes};
-    return first.hi > 0 && second.hi > 0 &&
-           tarn_extents_meet(p->base[a], first, p->base[b], second);
+    const char *first, *second;
+    int i, j;
+    pointer_of(p, args, written, &first, &i);
+    pointer_of(p, args, other, &second, &j);
+    return tarn_fail(error, TARN_ALIAS, NO_AXIS, "%s[%d] is written and shares memory with %s[%d]",
+                     first, i, second, j);
 }
 
-static tarn_status check_aliases(const tarn_program *p, int base, const arguments *args,
-                                 tarn_error *error)
+/* Callers mostly come with the same tensors again: then there is nothing to move. */
+static void sort_by_address(tarn_program *p)
 {
-    if (!program_buffer(p, p->external[base])->written)
-        return TARN_OK;
-    for (int other = 1; other < p->base_constants; other++) {
-        if (other == base || p->external[other] == NO_BUFFER || !meet(p, base, other))
-            continue;
-        const char *first, *second;
-        int i, j;
-        pointer_of(p, args, base, &first, &i);
-        pointer_of(p, args, other, &second, &j);
-        return tarn_fail(error, TARN_ALIAS, NO_AXIS,
-                         "%s[%d] is written and shares memory with %s[%d]", first, i, second, j);
+    for (int k = 1; k < p->tensors; k++) {
+        int base = p->by_address[k], at = k;
+        for (; at > 0 && (uintptr_t)p->base[p->by_address[at - 1]] > (uintptr_t)p->base[base]; at--)
+            p->by_address[at] = p->by_address[at - 1];
+        p->by_address[at] = base;
+    }
+}
+
+static uintptr_t end_of(const tarn_program *p, int base)
+{
+    return (uintptr_t)p->base[base] + (uintptr_t)program_buffer(p, p->external[base])->bytes;
+}
+
+/* By address, a tensor meets one before it only if it meets the one that reaches farthest. */
+static tarn_status check_aliases(tarn_program *p, const arguments *args, tarn_error *error)
+{
+    int farthest = 0, farthest_written = 0; /* bases; 0: none */
+    sort_by_address(p);
+    for (int k = 0; k < p->tensors; k++) {
+        int base = p->by_address[k];
+        bool written = program_buffer(p, p->external[base])->written;
+        int other = written ? farthest : farthest_written;
+        if (other && (uintptr_t)p->base[base] < end_of(p, other))
+            return refuse_alias(p, args, written ? base : other, written ? other : base, error);
+        if (!farthest || end_of(p, base) > end_of(p, farthest))
+            farthest = base;
+        if (written && (!farthest_written || end_of(p, base) > end_of(p, farthest_written)))
+            farthest_written = base;
     }
     return TARN_OK;
 }
@@ -175,10 +205,7 @@ static tarn_status set_bases(tarn_program *p, const arguments *args, tarn_error 
     for (int base = 1; base < p->base_constants && !status; base++)
         if (p->external[base] != NO_BUFFER)
             status = set_base(p, args, base, error);
-    for (int base = 1; base < p->base_constants && !status; base++)
-        if (p->external[base] != NO_BUFFER)
-            status = check_aliases(p, base, args, error);
-    return status;
+    return status ? status : check_aliases(p, args, error);
 }
 
 static tarn_status check_mode(const tarn_program *p, tarn_mode mode, tarn_error *error)

@@ -15,6 +15,10 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void tarn_put(tarn_writer *w, const char *format, ...);
 
+/* The words of the text form. */
+extern const char *const tarn_op_words[TARN_OPS];
+extern const char *const tarn_tie_words[TARN_TIES];
+
 /* Parts of the text form that drawings use, too. */
 void tarn_put_shape(tarn_writer *w, const tarn_view *view);
 void tarn_put_parameters(tarn_writer *w, const tarn_node *node);
