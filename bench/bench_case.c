@@ -46,11 +46,14 @@ static void fill(tarn_view *view, size_t bytes, uint64_t state)
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         uint64_t bits = state ^ state >> 31;
         double value = (double)(int32_t)(bits >> 32) * 0x1p-31;
-        float narrow = (float)value;
-        uint16_t half = f16_narrow(value), brain = bf16_narrow(value);
-        const void *const numbers[] = {&value, &narrow, &half, &brain}; /* f64, f32, f16, bf16 */
-        memcpy((char *)view->data + at, view->dtype <= TARN_BF16 ? numbers[view->dtype] : &bits,
-               size);
+        if (view->dtype == TARN_F64)
+            memcpy(&bits, &value, sizeof value);
+        else if (view->dtype == TARN_F32)
+            bits = bits_of_f32((float)value);
+        else if (view->dtype == TARN_F16 || view->dtype == TARN_BF16)
+            bits = view->dtype == TARN_F16 ? f16_narrow(value) : bf16_narrow(value);
+        memcpy((char *)view->data + at, &bits,
+               size); /* little endian, as all that tarn is fast on */
     }
 }
 

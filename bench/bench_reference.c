@@ -278,7 +278,7 @@ static double taps_per_element(const bench_case *c, tarn_pass pass)
 
 int64_t bench_probes(const bench_case *c, tarn_pass pass)
 {
-    const double most_taps = 2e6, fewest = 4, most = 500; /* a tap takes some 20 ns */
+    const double most_taps = 4e5, fewest = 4, most = 250; /* a tap takes some 40 ns */
     double affordable = most_taps / taps_per_element(c, pass);
     double probes = affordable < fewest ? fewest : affordable > most ? most : affordable;
     int64_t elements = count_elements(&c->view[bench_result(pass)]);
