@@ -6,6 +6,7 @@
  * ROW is a name of bench_rows.def, or how one begins; PROBLEM is a problem string such as
  * "max k3s2p1 f32 1x64x112x112". Without either all rows are run. docs/performance.md tells how to
  * read the result. */
+#define _DEFAULT_SOURCE /* sysconf */
 #include "bench_bound.h"
 #include "bench_measure.h"
 #include "bench_reference.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef TARN_BENCH_FLAGS
 #define TARN_BENCH_FLAGS "not told by the build"
@@ -125,11 +127,19 @@ static void add_job(experiment *e, bench_subject subject, int which, tarn_pass p
                                     .threads = threads};
 }
 
+/* A pass is asked for by its name, with or without the suffix of the row. */
+static bool is_named(const char *name, const char *suffix, const char *asked)
+{
+    size_t length = strlen(name);
+    return strncmp(asked, name, length) == 0 &&
+           (asked[length] == '\0' || strcmp(asked + length, suffix) == 0);
+}
+
 static bool wanted(const settings *s, const experiment *e, tarn_pass pass)
 {
     if (!bench_has(e->c[0], pass) || (e->row->kind != ALL_PASSES && pass != TARN_FORWARD))
         return false;
-    return !s->pass || strcmp(s->pass, bench_pass_name(e->c[0], pass)) == 0;
+    return !s->pass || is_named(bench_pass_name(e->c[0], pass), e->row->suffix, s->pass);
 }
 
 /* A family without a kernel of its own for a pass runs that of the family before it. */
@@ -167,6 +177,16 @@ static void add_jobs(experiment *e, const settings *s)
 
 /* ---- Reporting ----------------------------------------------------------------------------- */
 
+static long last_level_cache(void)
+{
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return size > 0 ? size : sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+    return 0;
+#endif
+}
+
 static void print_machine(FILE *file, const char *prefix, int threads)
 {
     char line[256], model[256] = "unknown";
@@ -181,6 +201,7 @@ static void print_machine(FILE *file, const char *prefix, int threads)
         fclose(cpuinfo);
     fprintf(file, "%scpu: %s (family %d, model %d), threads: %d\n", prefix, model, family, number,
             threads);
+    fprintf(file, "%slast-level cache: %ld bytes\n", prefix, last_level_cache());
     fprintf(file, "%scompiler: %s, %s\n", prefix, COMPILER, TARN_BENCH_FLAGS);
     fprintf(file, "%starn: %s\n", prefix, tarn_version());
 }
@@ -202,11 +223,13 @@ static void print_header(const settings *s)
 static void write_csv(const settings *s, const experiment *e, const bench_job *job, const char *who,
                       const char *pass, double bytes, double error, const char *detail)
 {
-    if (s->csv)
-        fprintf(s->csv, "%s,%s%s,%d,%s,%s,%.2f,%.2f,%.2f,%d,%.0f,%.3g,%s\n", e->row->name, pass,
-                e->row->suffix, job->threads, who, job->subject == TIME_PASS ? job->layout : "-",
-                bench_median(job), job->ns[0], job->ns[job->samples - 1], job->samples, bytes,
-                error, detail);
+    if (!s->csv)
+        return;
+    const char *quote = strchr(e->row->name, ',') ? "\"" : ""; /* a problem string */
+    fprintf(s->csv, "%s%s%s,%s%s,%d,%s,%s,%.2f,%.2f,%.2f,%d,%.0f,%.3g,%s\n", quote, e->row->name,
+            quote, pass, e->row->suffix, job->threads, who,
+            job->subject == TIME_PASS ? job->layout : "-", bench_median(job), job->ns[0],
+            job->ns[job->samples - 1], job->samples, bytes, error, detail);
 }
 
 static double bytes_of(const bench_job *job)
