@@ -77,10 +77,54 @@ for wrong in 'no-such-row' 'max k2s2' '--no-such-option'; do
 done
 
 echo '-- report'
+report() { python3 -B "$source/bench/report/bench_report.py" "$@"; }
+says() { grep -qF -- "$1" "$tmp/report/table.md" || fail "the report does not say: $1"; }
 mkdir "$tmp/report"
 cp "$tmp/row.csv" "$tmp/report/core.csv"
-python3 -B "$source/bench/report/bench_report.py" "$tmp/report" >/dev/null
-grep -q '^| o1.max2x2s2.tiny1x1x4x4 | fwd | nchw |' "$tmp/report/table.md" || fail 'the table lacks a row'
-grep -q '^- a planned call on 1x1x4x4 at most 50 ns: \*\*' "$tmp/report/table.md" || fail 'the table lacks a target'
+report "$tmp/report" >/dev/null
+says '| o1.max2x2s2.tiny1x1x4x4 | fwd | nchw |'
+says '- a planned call on 1x1x4x4 at most 50 ns: **'
+[ -n "$(report --slug "$tmp/row.csv")" ] || fail 'no name for the CPU'
+
+# Times made up, so that it is known what follows from them: one row won 4:1 in nchw, one lost 2:1; the geometric mean is
+# the square root of 2. Two layouts, two peers, of which the faster counts; a bound that is 95 % of one row's time.
+header=row,pass,threads,who,layout,median_ns,min_ns,max_ns,rounds,bytes,error,detail
+cat >"$tmp/report/core.csv" <<END
+# cpu: Some CPU (family 1, model 2), threads: 1
+# last-level cache: 1000 bytes
+$header
+a.big,fwd,1,bound,-,95,95,95,3,5000,0,-
+a.big,fwd,1,tarn,nchw,100,90,110,3,5000,0,kernel
+a.big,train,1,tarn,nchw,140,90,110,3,5000,0,kernel
+b.small,fwd,1,bound,-,10,10,10,3,500,0,-
+b.small,fwd,1,tarn,nchw,100,90,110,3,500,0,kernel
+END
+cat >"$tmp/report/peers.csv" <<END
+$header
+a.big,fwd,1,bound,-,95,95,95,3,5000,0,-
+a.big,fwd,1,tarn,nchw,100,90,110,3,5000,0,
+a.big,fwd,1,tarn,nhwc,200,90,110,3,5000,0,
+a.big,fwd,1,torch,nchw,9000,90,110,3,5000,0,
+a.big,fwd,1,onednn,nhwc,400,90,110,3,5000,0,
+b.small,fwd,1,bound,-,10,10,10,3,500,0,-
+b.small,fwd,1,tarn,nchw,100,90,110,3,500,0,
+b.small,fwd,1,torch,nchw,50,40,60,3,500,0,
+sweep.max.f32.k3,fwd,1,tarn,nchw,100,90,110,3,500,0,
+sweep.max.f32.k3,fwd,1,opencv,nchw,150,90,110,3,500,0,
+sweep.max.f32.k31,fwd,1,tarn,nchw,160,90,110,3,500,0,
+sweep.max.f32.k31,fwd,1,opencv,nchw,155,90,110,3,500,0,
+END
+report "$tmp/report" >/dev/null
+says 'each row at least as fast as the fastest peer in its best layout: **not met: 1 of 2**'
+says '  - `b.small` fwd: 100 ns, torch/nchw 50 ns (0.50x)'
+says 'nchw, 1 T: geometric mean 1.41x the fastest peer (at least 2): **not met**'
+says 'nhwc, 1 T: geometric mean 1.00x the fastest peer (at least 2): **not met**'
+says 'nchw, 1 T: geometric mean 6.7x PyTorch in nchw, 2 rows (at least 10): **not met**'
+says 'nchw, 1 T: rows beyond the last-level cache at 90 % of the bound or better: **met**'
+says 'k = 31 at most 1.5 times k = 3: **not met**'
+says 'ahead of OpenCV at every k: **not met: 1 of 2**'
+says 'nchw: train at most 1.3x fwd: **not met**'
+says '| a.big | fwd | 95 ns | 100 ns (90 ns .. 110 ns) | 200 ns (90 ns .. 110 ns) | onednn/nhwc 400 ns'
+[ "$(report --slug "$tmp/report/core.csv")" = some-cpu-family-1-model-2 ] || fail 'the name for the CPU'
+[ "$(ls "$tmp/report" | tr '\n' ' ')" = 'bound.svg core.csv peers.csv peers.svg table.md window-size.svg ' ] || fail 'the files'
 python3 -c 'import sys, xml.dom.minidom as dom; [dom.parse(name) for name in sys.argv[1:]]' "$tmp"/report/*.svg
-[ -n "$(python3 -B "$source/bench/report/bench_report.py" --slug "$tmp/row.csv")" ] || fail 'no name for the CPU'

@@ -36,7 +36,8 @@ class Pool:
 
     def __init__(self, problem, x, gy, layout):
         self.problem, self.x, self.gy, self.layout = problem, x, gy, layout
-        self.format = LAST.get(x.dim(), torch.contiguous_format) if layout == "nhwc" else torch.contiguous_format
+        writes_last = layout == "nhwc" and not (problem.op == "avg" and problem.spatial == 3)  # those write contiguously
+        self.format = LAST.get(x.dim(), torch.contiguous_format) if writes_last else torch.contiguous_format
         self.y = self.empty(gy.shape, x.dtype)
         self.gx = self.empty(x.shape, x.dtype)
         self.indices = self.empty(gy.shape, torch.int64)

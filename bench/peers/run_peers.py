@@ -10,6 +10,7 @@ import argparse
 import csv
 import gc
 import importlib
+import math
 import os
 import statistics
 import subprocess
@@ -34,9 +35,9 @@ from peer_problem import parse
 COLUMNS = "row pass threads who layout median_ns min_ns max_ns rounds bytes error detail".split()
 MODULES = ["torch", "onnxruntime", "openvino", "opencv", "scipy", "tinybrain"]
 NATIVE = {"onednn": peer_native.onednn, "xnnpack": peer_native.xnnpack}
-NOT_IN_SWEEPS = {"scipy", "torch", "onnxruntime", "openvino", "onednn", "xnnpack"}  # slower by far, or without min
-GREATEST = {"f32": 1.0, "bf16": 1.0, "u8": 255.0}  # inputs are between -1 and 1, bytes of all values
-SLOW_NS = 60e6  # a call that takes longer is sampled in the first three rounds only
+TENSOR_LIBRARIES = {"torch", "onnxruntime", "openvino", "onednn", "xnnpack"}  # every tap of every window is looked at
+MOST_TAPS = 3e8  # beyond it a call of theirs takes seconds
+SLOW_NS, VERY_SLOW_NS = 60e6, 300e6  # calls that take longer are sampled three times, or once
 MOST_ROUNDS = 31
 SETTLE_SECONDS = 0.004  # for threads that still spin
 
@@ -81,11 +82,13 @@ def interior(problem):
 
 
 def tolerance(problem, name):
-    """Of the difference to tarn, relative to the greatest input: exact where nothing is rounded, else some units in the
-    last place; integers may round a half the other way, or down."""
+    """Of the difference to tarn: none where nothing is rounded, else some units in the last place of the greatest value;
+    means of integers may round a half the other way, or down."""
     if problem.op in ("max", "min") and name != "bwd":
         return 0.0
-    return {"f32": 4e-6, "bf16": 0.02, "u8": 1 / 255}[problem.dtype]
+    overlap = 1 if name != "bwd" or not problem.kernels else math.prod(
+        -(-k // s) for k, s in zip(problem.kernels, problem.strides))  # terms of a sum over windows, at most 1 each
+    return {"f32": 4e-6, "bf16": 0.02, "u8": 1.0}[problem.dtype] * overlap
 
 
 def greatest_difference(call, expected, problem):
@@ -128,7 +131,8 @@ class Timed:
         self.repeats = 1
         while (once := self.call.run(self.repeats)) < sample_ns / 2:
             self.repeats *= 2 if once > sample_ns / 100 else 10
-        self.slow = once / self.repeats > SLOW_NS
+        per_call = once / self.repeats
+        self.most_rounds = 1 if per_call > VERY_SLOW_NS else 3 if per_call > SLOW_NS else MOST_ROUNDS
 
     def sample(self):
         if self.repeats > 1:
@@ -157,7 +161,7 @@ def measure(timed, peers, rounds, sample_ns, patience):
         if turn >= 3 and time.monotonic() - begin > patience:
             break
         for t in timed:
-            if turn < 3 or not t.slow:
+            if turn < t.most_rounds:
                 settle(t)
                 t.sample()
 
@@ -177,26 +181,37 @@ def bound_calls(case, tarn_pass, threads):
             for bypass, detail in ((False, "plain stores"), (True, "stores past the caches"))]
 
 
+def refuses(who, problem, name, trouble):
+    note(f"  {who} does not do {problem.text} {name}: {str(trouble).splitlines()[0][:100]}")
+
+
+def takes_too_long(who, problem, sweep):
+    if sweep:
+        return who in TENSOR_LIBRARIES or who == "scipy"  # there it is OpenCV that is fast
+    taps = math.prod(problem.leading) * math.prod(problem.out) * math.prod(problem.kernels or [1])
+    return who in TENSOR_LIBRARIES and taps > MOST_TAPS
+
+
 def peer_calls(peers, problem, name, inputs, threads, sweep):
     for who, peer in peers.items():
-        if sweep and who in NOT_IN_SWEEPS:
+        if takes_too_long(who, problem, sweep):
             continue
         try:
             yield from peer.calls(problem, name, inputs, threads)
-        except Exception as trouble:  # whatever a library throws: it does not do this problem
-            note(f"  {who} does not do {problem.text} {name}: {str(trouble).splitlines()[0][:100]}")
+        except Exception as trouble:  # whatever a library throws
+            refuses(who, problem, name, trouble)
 
 
-def checked(call, name, case, tarn_pass, reference, problem):
-    """The error of a peer's call; None, and a word about it, if its values are not tarn's."""
-    operand = tarn_case.GX if name == "bwd" else tarn_case.Y
-    expected = case.array(operand)
-    call.run(1)
-    difference = greatest_difference(call, expected, problem)
-    if not difference <= tolerance(problem, name) * GREATEST[problem.dtype]:
-        note(f"  {call.who}/{call.layout} {call.detail}: {problem.text} {name}: values differ by {difference:.3g}")
-        return None
-    return error_of(call, reference, problem)
+def checked(call, name, case, reference, problem):
+    """The error of a peer's call; None, and a word about it, if it fails or its values are not tarn's."""
+    try:
+        call.run(1)
+        difference = greatest_difference(call, case.array(tarn_case.GX if name == "bwd" else tarn_case.Y), problem)
+    except Exception as trouble:  # whatever a library throws
+        return refuses(call.who, problem, name, trouble)
+    if difference <= tolerance(problem, name):
+        return error_of(call, reference, problem)
+    return refuses(f"{call.who}/{call.layout}", problem, name, f"its values differ by {difference:.3g}")
 
 
 def prepare_pass(name, cases, peers, inputs, problem, threads, sweep):
@@ -211,7 +226,7 @@ def prepare_pass(name, cases, peers, inputs, problem, threads, sweep):
         call.run(1)
         timed.append(Timed(name, tarn_pass, threads, call, moved, error_of(call, reference, problem)))
     for call in peer_calls(peers, problem, name, inputs, threads, sweep):
-        error = checked(call, name, case, tarn_pass, reference, problem)
+        error = checked(call, name, case, reference, problem)
         if error is not None:
             timed.append(Timed(name, tarn_pass, threads, call, moved, error))
     return timed

@@ -25,7 +25,7 @@ def peers_table(run, threads):
         plain, last = (run.tarn(row, name, threads, layout) for layout in report_targets.LAYOUTS)
         torch = run.best(row, name, threads, who="torch", layout="nchw")
         in_nchw = run.fastest_peer(row, name, threads, "nchw")
-        cells = [row, name, show_time(bound.ns), speed_cell(plain), speed_cell(last),
+        cells = [row, name, show_time(bound.ns) if bound else "-", speed_cell(plain), speed_cell(last),
                  f"{peer.label} {speed_cell(peer)}" if peer else "-",
                  f"{peer.ns / plain.ns:.2f}" if peer else "-", f"{peer.ns / last.ns:.2f}" if peer else "-",
                  f"{in_nchw.label} {show_time(in_nchw.ns)}" if in_nchw else "-",
