@@ -107,12 +107,13 @@ def greatest_difference(call, expected, problem):
 
 def error_of(call, reference, problem):
     elements, values = reference
-    found = floats(np.reshape(call.result(), -1)[elements], problem.dtype)
+    result = call.result()
+    at = np.unravel_index(elements, result.shape)  # an index: flattening would copy a strided result
+    found = floats(result[at], problem.dtype)
     if call.interior_only:
-        shape = (int(np.prod(problem.leading)), *problem.out)
-        keep = np.zeros(shape, bool)
-        keep[(slice(None), *interior(problem))] = True
-        found, values = found[keep.reshape(-1)[elements]], values[keep.reshape(-1)[elements]]
+        keep = np.zeros(result.shape, bool)
+        keep[(slice(None), slice(None), *interior(problem))] = True
+        found, values = found[keep[at]], values[keep[at]]
     greatest = np.abs(values).max(initial=0)
     return float(np.abs(found - values).max(initial=0) / greatest) if greatest > 0 else 0.0
 
