@@ -52,7 +52,7 @@ for problem in 'max k2,3s2,1p1:0,0:1e1,2 f32 1x3x9x8' 'min a3,2 f64 2x2x7x5' 'ma
     check "$tmp/max.csv" 1e-6 fwd train indices jvp bwd bwd_x
 done
 for problem in 'avg k3,2s2,1p1:0,0:1 f32 1x2x9x7' 'smooth k2s1 beta=2 f32 1x2x5x6' 'avg d3 global f64 2x3x2x3x4' \
-    'smooth k3s2p1 f64 1x2x6x5'; do
+    'smooth k3s2p1 f64 1x2x6x5' 'avg k3s2p1 nopad f32 1x2x7x6' 'smooth k3s2p1 nopad f32 1x2x7x6'; do
     run "$tmp/sum.csv" "$problem"
     check "$tmp/sum.csv" 1e-6 fwd jvp bwd
 done
