@@ -79,7 +79,7 @@ def write_report(directory):
         sys.exit(f"{directory}: neither core.csv nor peers.csv has a row")
     with open(os.path.join(directory, "table.md"), "w", encoding="utf-8") as file:
         print("\n".join(document(core, peers)), file=file)
-    report_plots.window_size(peers if peers.entries else core, os.path.join(directory, "window-size.svg"))
+    report_plots.window_size(report_targets.swept_run(core, peers), os.path.join(directory, "window-size.svg"))
     report_plots.against_bound(core if core.entries else peers, os.path.join(directory, "bound.svg"))
     if peers.entries:
         report_plots.against_peers(peers, os.path.join(directory, "peers.svg"))

@@ -92,9 +92,9 @@ def window_size(run, path):
 def dots(title, lines, unit_text, path):
     """lines: (label, {layout: value}); the unit is where the value is 1."""
     values = [v for _, by_layout in lines for v in by_layout.values()] + [1.0]
-    left, top, step = 270, 60, 14
-    svg = Svg(860, top + step * len(lines) + 20, title)
-    scale = LogScale(values, left, 840)
+    left, top, step = 360, 60, 14
+    svg = Svg(960, top + step * len(lines) + 20, title)
+    scale = LogScale(values, left, 940)
     bottom = top + step * len(lines)
     for mark in scale.marks():
         svg.line(scale(mark), top - 8, scale(mark), bottom, "#888" if mark == 1 else "#ddd", 1.5 if mark == 1 else 1)
