@@ -4,11 +4,14 @@ PREFIX ?= /usr/local
 prefix ?= $(PREFIX)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 BENCH_ARGS ?=
+PEER_ARGS ?=
+COUNT_ARGS ?=
+export RESULTS ?= build/bench/results
 
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run test test-quick bench install docs coverage format clean help
+.PHONY: all run test test-quick bench bench-peers bench-counts install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -33,11 +36,23 @@ test-quick: ## Test the release build only
 	@tools/setup.sh build test docs
 	@tools/test.sh release
 
-bench: ## Run the benchmark (BENCH_ARGS=...)
-	@tools/setup.sh build
+bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
+	@tools/setup.sh build bench
 	$(configure)
 	$(build) --target tarn_bench
-	build/bench/bench $(BENCH_ARGS)
+	@tools/bench.sh core $(BENCH_ARGS)
+
+bench-peers: ## Measure tarn beside other libraries (PEER_ARGS=..., RESULTS=folder)
+	@tools/setup.sh build bench peers
+	$(configure)
+	$(build) --target tarn_bench tarn_bench_parts
+	@tools/bench.sh peers $(PEER_ARGS)
+
+bench-counts: ## Count the instructions that an output takes (COUNT_ARGS=rows)
+	@tools/setup.sh build counts
+	$(configure)
+	$(build) --target tarn_bench
+	@tools/bench.sh counts $(COUNT_ARGS)
 
 # A directory that is not given goes back to its default, whatever an earlier call said.
 directory = $(if $($(1)),-D$(2)=$($(1)),-U$(2))

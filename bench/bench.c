@@ -1,17 +1,20 @@
-/* The benchmark: nanoseconds per call of every pass and kernel family, beside the time that reading
- * the same inputs and writing the same outputs takes.
+/* The benchmark: nanoseconds per call of every pass, in both layouts, by one thread and by all,
+ * beside the time that reading the same inputs and writing the same outputs takes, and the error.
  *
- *   bench [--quick] [--spec] [--csv FILE] [PROBLEM]...
+ *   bench [options] [ROW | PROBLEM]...
  *
- * PROBLEM is a problem string such as "max k3s2p1 f32 1x64x112x112"; without one a list is run. The
- * rows of the kernel table that dispatch would choose are measured, and no others. What is compared
- * is measured in turn, round by round: a busy machine or a changing clock slows all of it alike. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
-#include "../src/plan.h"
+ * ROW is a name of bench_rows.def, or how one begins; PROBLEM is a problem string such as
+ * "max k3s2p1 f32 1x64x112x112". Without either all rows are run. docs/performance.md tells how to
+ * read the result. */
+#define _DEFAULT_SOURCE /* sysconf */
+#include "bench_bound.h"
+#include "bench_measure.h"
+#include "bench_reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
+#include <unistd.h>
 
 #ifndef TARN_BENCH_FLAGS
 #define TARN_BENCH_FLAGS "not told by the build"
@@ -21,329 +24,390 @@
 #else
 #define COMPILER "gcc " __VERSION__
 #endif
-#define HEADINGS "| %-37s | %-16s | %-8s | %11s | %11s | %11s | %11s | %8s |\n"
-#define NUMBERS "| %-37s | %-16s | %-8s | %11.0f | %11.0f | %11.0f | %11.0f | %8.2f |\n"
 
-enum { MOST_FAMILIES = 31, MOST_ROUNDS = 11 };
+static const char usage[] =
+    "bench [options] [ROW | PROBLEM]...\n"
+    "  --quick         three short rounds\n"
+    "  --seconds S     about how long all of it may take (default 240)\n"
+    "  --threads N     threads of the second measurement (default: all; 1: none)\n"
+    "  --pass NAME     only this pass: fwd train indices jvp bwd bwd_x plan\n"
+    "  --families      every kernel family, not only the one that is chosen\n"
+    "  --csv FILE      write the numbers there, too\n"
+    "  --list          print rows and problems, measure nothing\n"
+    "  --calls N       call each pass N times, measure nothing (for callgrind, perf stat)";
 
-static const char *const usual_problems[] = {
-    "max k2s2 f32 1x64x112x112",
-    "avg k2s2 f32 1x64x112x112",
-    "max k3s2p1 f32 1x64x112x112",
-    "avg k3s2p1 f32 1x64x112x112",
-    "smooth k3s2p1 beta=1 f32 1x16x112x112",
-    "max k3s1p1 f32 1x64x56x56",
-    "max k5s1 f32 1x1x512x512",
-    "max k13s1 f32 1x1x512x512",
-    "max k31s1 f32 1x1x512x512",
-    "avg k31s1 f32 1x1x512x512",
-    "avg global f32 1x2048x7x7",
-    "avg a7 f32 1x64x56x56",
-    "max d1 k2s2 f32 1x64x4096",
-    "max d3 k2s2 f32 1x16x16x56x56",
-    "max k2s2 u8 1x64x112x112",
-    "max k3s2p1 bf16 1x64x112x112",
-    "max last k3s2p1 f32 1x64x112x112",
-    "max k2s2 f32 1x1x4x4",
+enum {
+    MOST_FAMILIES = 31,
+    MOST_CASES = 2 * (MOST_FAMILIES + 1),
+    MOST_JOBS = 2 * (TARN_PASSES + 1) * (MOST_CASES + 2)
 };
 
-static const struct {
-    const char *name;
-    int reads[3], writes[3]; /* operands, closed by -1 */
-} passes[TARN_PASSES] = {
-    [TARN_FORWARD] = {"forward", {TARN_X, -1}, {TARN_Y, -1}},
-    [TARN_FORWARD_SAVED] = {"forward, saved", {TARN_X, -1}, {TARN_Y, OPERAND_SAVED, -1}},
-    [TARN_FORWARD_INDICES] = {"forward, indices", {TARN_X, -1}, {TARN_Y, TARN_INDICES, -1}},
-    [TARN_JVP] = {"jvp", {TARN_X, TARN_DX, -1}, {TARN_DY, -1}},
-    [TARN_VJP] = {"vjp", {TARN_X, TARN_GY, -1}, {TARN_GX, -1}},
-    [TARN_VJP_SAVED] = {"vjp, saved", {OPERAND_SAVED, TARN_GY, -1}, {TARN_GX, -1}},
-};
+typedef enum { ALL_PASSES, FORWARD_ONLY, SWEEP } row_kind;
 
 typedef struct {
-    bool spec;
-    int rounds;
-    double sample_ns; /* calls are repeated until a sample takes about as long */
+    const char *name, *suffix, *problem;
+    row_kind kind;
+} row;
+
+static const row rows[] = {
+#define ROW(name, suffix, problem, kind) {name, suffix, problem, kind},
+#include "bench_rows.def"
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+typedef struct {
+    bench_effort effort;
+    double seconds;
+    int threads;
+    bool families, list;
+    const char *pass;
+    long calls;
     FILE *csv;
 } settings;
 
+/* ---- One row ------------------------------------------------------------------------------- */
+
 typedef struct {
-    char *data[OPERANDS];
-    size_t bytes[OPERANDS];
-} tensors;
+    const row *row;
+    bench_case *c[MOST_CASES];
+    const char *layout[MOST_CASES];
+    const char *family[MOST_CASES];
+    int cases;
+    bench_job job[MOST_JOBS];
+    int jobs;
+} experiment;
 
-/* One thing to measure: a pass of a plan, or the streaming bound of that pass. */
-typedef struct {
-    const tarn_plan *plan;
-    const tensors *tensors;
-    tarn_pass pass;
-    int family; /* bit of the ISA mask; -1 is the bound */
-    long repeats;
-    double ns[MOST_ROUNDS];
-} measurement;
-
-static void stop(const char *what, const char *why)
+static void open_case(experiment *e, const char *layout, const char *family, uint32_t isa,
+                      int threads)
 {
-    fprintf(stderr, "bench: %s: %s\n", what, why);
-    exit(EXIT_FAILURE);
+    char problem[256];
+    snprintf(problem, sizeof problem, "%s%s", e->row->problem,
+             strcmp(layout, "nhwc") ? "" : " last");
+    e->c[e->cases] = bench_open(problem, threads, isa);
+    e->layout[e->cases] = layout;
+    e->family[e->cases++] = family;
 }
 
-/* Random bits for integers, ordinary numbers of both signs for floats: no NaN, no subnormal, which
- * would be another benchmark. */
-static void fill(char *data, size_t bytes, tarn_dtype dtype)
+/* Without two channels at least, both layouts are one; and some problems have theirs. */
+static bool has_two_layouts(const bench_case *c)
 {
-    uint64_t state = 1;
-    size_t size = tarn_dtype_size(dtype);
-    for (size_t at = 0; at + size <= bytes; at += size) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        uint64_t bits = state ^ state >> 31;
-        double value = (double)(int32_t)(bits >> 32) * 0x1p-31;
-        float narrow = (float)value;
-        uint16_t half = (uint16_t)((bits & 0x81ff) + 0x3e00); /* below 2 as f16 and as bf16 */
-        const void *const numbers[] = {&value, &narrow, &half, &half}; /* f64, f32, f16, bf16 */
-        memcpy(data + at, dtype <= TARN_BF16 ? numbers[dtype] : &bits, size);
+    const tarn_view *x = &c->view[TARN_X];
+    int channel = x->rank - c->pool.spatial - 1;
+    return channel >= 0 && x->shape[channel] > 1 && x->strides[channel] != 1;
+}
+
+static void open_layout(experiment *e, const settings *s, const char *layout)
+{
+    static const char *const names[] = {"spec", "portable", "sse2", "avx2", "avx512", "neon"};
+    uint32_t available = tarn_isa_available();
+    if (!s->families)
+        open_case(e, layout, "best", 0, s->threads);
+    for (int bit = 1; s->families && bit < (int)(sizeof names / sizeof names[0]); bit++)
+        if (available >> bit & 1) /* a family need not have all kernels: those before it help */
+            open_case(e, layout, names[bit], (UINT32_C(2) << bit) - 1, s->threads);
+    if (e->cases == 0)
+        bench_stop(e->row->name, "no kernel family to measure: see TARN_ISA");
+}
+
+static void open_cases(experiment *e, const settings *s)
+{
+    open_layout(e, s, "nchw");
+    if (e->row->kind != SWEEP && has_two_layouts(e->c[0]))
+        open_layout(e, s, "nhwc");
+}
+
+static void add_job(experiment *e, bench_subject subject, int which, tarn_pass pass, int threads)
+{
+    e->job[e->jobs++] = (bench_job){.subject = subject,
+                                    .c = e->c[which],
+                                    .layout = e->layout[which],
+                                    .family = e->family[which],
+                                    .pass = pass,
+                                    .threads = threads};
+}
+
+/* A pass is asked for by its name, with or without the suffix of the row. */
+static bool is_named(const char *name, const char *suffix, const char *asked)
+{
+    size_t length = strlen(name);
+    return strncmp(asked, name, length) == 0 &&
+           (asked[length] == '\0' || strcmp(asked + length, suffix) == 0);
+}
+
+static bool wanted(const settings *s, const experiment *e, tarn_pass pass)
+{
+    if (!bench_has(e->c[0], pass) || (e->row->kind != ALL_PASSES && pass != TARN_FORWARD))
+        return false;
+    return !s->pass || is_named(bench_pass_name(e->c[0], pass), e->row->suffix, s->pass);
+}
+
+/* A family without a kernel of its own for a pass runs that of the family before it. */
+static bool is_repetition(const experiment *e, int which, tarn_pass pass)
+{
+    char mine[128], before[128];
+    if (which == 0 || strcmp(e->layout[which], e->layout[which - 1]) != 0)
+        return false;
+    bench_kernel(e->c[which], pass, mine, sizeof mine);
+    bench_kernel(e->c[which - 1], pass, before, sizeof before);
+    return strcmp(mine, before) == 0;
+}
+
+/* The bounds of a pass stand before what they bound. */
+static void add_pass(experiment *e, tarn_pass pass, int threads)
+{
+    add_job(e, TIME_BOUND, 0, pass, threads);
+    add_job(e, TIME_BOUND_BYPASSING, 0, pass, threads);
+    for (int k = 0; k < e->cases; k++)
+        if (bench_has(e->c[k], pass) && !is_repetition(e, k, pass))
+            add_job(e, TIME_PASS, k, pass, threads);
+}
+
+static void add_jobs(experiment *e, const settings *s)
+{
+    int most_threads = e->row->kind == SWEEP ? 1 : s->threads;
+    for (int threads = 1; threads <= most_threads;
+         threads += most_threads > 1 ? most_threads - 1 : 1)
+        for (int pass = 0; pass < TARN_PASSES; pass++)
+            if (wanted(s, e, (tarn_pass)pass))
+                add_pass(e, (tarn_pass)pass, threads);
+    if (e->row->kind == ALL_PASSES && (!s->pass || strcmp(s->pass, "plan") == 0))
+        add_job(e, TIME_PLANNING, 0, TARN_FORWARD, 1);
+}
+
+/* ---- Reporting ----------------------------------------------------------------------------- */
+
+static long last_level_cache(void)
+{
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return size > 0 ? size : sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+    return 0;
+#endif
+}
+
+static void print_machine(FILE *file, const char *prefix, int threads)
+{
+    char line[256], model[256] = "unknown";
+    int family = 0, number = 0;
+    FILE *cpuinfo = fopen("/proc/cpuinfo", "r");
+    while (cpuinfo && fgets(line, sizeof line, cpuinfo) && line[0] != '\n') {
+        sscanf(line, "model name : %255[^\n]", model);
+        sscanf(line, "cpu family : %d", &family);
+        sscanf(line, "model : %d", &number);
     }
+    if (cpuinfo)
+        fclose(cpuinfo);
+    fprintf(file, "%scpu: %s (family %d, model %d), threads: %d\n", prefix, model, family, number,
+            threads);
+    fprintf(file, "%slast-level cache: %ld bytes\n", prefix, last_level_cache());
+    fprintf(file, "%scompiler: %s, %s\n", prefix, COMPILER, TARN_BENCH_FLAGS);
+    fprintf(file, "%starn: %s\n", prefix, tarn_version());
 }
 
-static tensors make_tensors(const tarn_plan *plan)
+static void print_header(const settings *s)
 {
-    tensors t;
-    for (int k = 0; k < OPERANDS; k++) {
-        t.bytes[k] = k == OPERAND_SAVED ? tarn_plan_saved_bytes(plan)
-                                        : (size_t)(plan->extent[k].hi - plan->extent[k].lo);
-        t.data[k] = malloc(t.bytes[k] + 1);
-        if (!t.data[k])
-            stop("tensors", "out of memory");
-        fill(t.data[k], t.bytes[k], k < TARN_INDICES ? plan->problem.dtype : TARN_U8);
-    }
-    if (plan->kernel[TARN_FORWARD_SAVED]) /* the backward pass wants true winners */
-        tarn_forward(plan, t.data[TARN_X], t.data[TARN_Y], t.data[OPERAND_SAVED], NULL);
-    return t;
+    print_machine(stdout, "", s->threads);
+    printf("\n| %-31s | %-9s | thr | %-4s | %-8s | %11s | %23s | %11s | %7s | %6s | %8s |\n", "row",
+           "pass", "lay", "family", "median us", "min .. max", "bound us", "x bound", "GB/s",
+           "error");
+    puts("|---|---|--:|---|---|--:|--:|--:|--:|--:|--:|");
+    if (!s->csv)
+        return;
+    print_machine(s->csv, "# ", s->threads);
+    fputs("row,pass,threads,who,layout,median_ns,min_ns,max_ns,rounds,bytes,error,detail\n",
+          s->csv);
 }
 
-static volatile uint64_t sink; /* keeps the compiler from dropping loops without a result */
-
-/* Simple loops that compilers vectorise; a rest of less than 8 bytes is left out. */
-static uint64_t read_bytes(const char *data, size_t bytes)
+static void write_csv(const settings *s, const experiment *e, const bench_job *job, const char *who,
+                      const char *pass, double bytes, double error, const char *detail)
 {
-    uint64_t sum = 0, word;
-    for (size_t k = 0; k < bytes / sizeof word; k++) {
-        memcpy(&word, data + k * sizeof word, sizeof word);
-        sum += word;
-    }
-    return sum;
+    if (!s->csv)
+        return;
+    const char *quote = strchr(e->row->name, ',') ? "\"" : ""; /* a problem string */
+    fprintf(s->csv, "%s%s%s,%s%s,%d,%s,%s,%.2f,%.2f,%.2f,%d,%.0f,%.3g,%s\n", quote, e->row->name,
+            quote, pass, e->row->suffix, job->threads, who,
+            job->subject == TIME_PASS ? job->layout : "-", bench_median(job), job->ns[0],
+            job->ns[job->samples - 1], job->samples, bytes, error, detail);
 }
 
-static void write_bytes(char *data, size_t bytes, uint64_t word)
+static double bytes_of(const bench_job *job)
 {
-    for (size_t k = 0; k < bytes / sizeof word; k++)
-        memcpy(data + k * sizeof word, &word, sizeof word);
+    return (double)bench_read_bytes(job->c, job->pass) +
+           (double)bench_written_bytes(job->c, job->pass);
 }
 
-static void stream(const measurement *m)
+static void report_pass(const settings *s, const experiment *e, const bench_job *job, double bound)
 {
-    const tensors *t = m->tensors;
-    bool linear = m->plan->problem.op == TARN_AVG && m->pass >= TARN_JVP; /* x is not needed */
-    uint64_t sum = 0;
-    for (const int *k = passes[m->pass].reads; *k >= 0; k++)
-        if (*k != TARN_X || !linear)
-            sum += read_bytes(t->data[*k], t->bytes[*k]);
-    for (const int *k = passes[m->pass].writes; *k >= 0; k++)
-        write_bytes(t->data[*k], t->bytes[*k], sum);
-    sink = sum;
+    char pass[32], kernel[128];
+    double median = bench_median(job), error = bench_error(job->c, job->pass, job->threads > 1);
+    snprintf(pass, sizeof pass, "%s%s", bench_pass_name(job->c, job->pass), e->row->suffix);
+    bench_kernel(job->c, job->pass, kernel, sizeof kernel);
+    printf("| %-31s | %-9s | %3d | %-4s | %-8s | %11.3f | %10.3f .. %9.3f | %11.3f | %7.2f | %6.1f "
+           "| %8.1e |\n",
+           e->row->name, pass, job->threads, job->layout, job->family, median / 1e3,
+           job->ns[0] / 1e3, job->ns[job->samples - 1] / 1e3, bound / 1e3, median / bound,
+           bytes_of(job) / median, error);
+    const char *who = s->families ? job->family : "tarn";
+    write_csv(s, e, job, who, bench_pass_name(job->c, job->pass), bytes_of(job), error, kernel);
 }
 
-static tarn_status run_pass(const measurement *m, tarn_error *error)
+static void report_planning(const settings *s, const experiment *e, const bench_job *job)
 {
-    char *const *d = m->tensors->data;
-    switch (m->pass) {
-    case TARN_FORWARD:
-        return tarn_forward(m->plan, d[TARN_X], d[TARN_Y], NULL, error);
-    case TARN_FORWARD_SAVED:
-        return tarn_forward(m->plan, d[TARN_X], d[TARN_Y], d[OPERAND_SAVED], error);
-    case TARN_FORWARD_INDICES:
-        return tarn_forward_indices(m->plan, d[TARN_X], d[TARN_Y], (void *)d[TARN_INDICES], error);
-    case TARN_JVP:
-        return tarn_jvp(m->plan, d[TARN_X], d[TARN_DX], NULL, d[TARN_DY], error);
-    case TARN_VJP:
-        return tarn_vjp(m->plan, d[TARN_X], NULL, d[TARN_GY], d[TARN_GX], error);
-    default:
-        return tarn_vjp(m->plan, NULL, d[OPERAND_SAVED], d[TARN_GY], d[TARN_GX], error);
-    }
+    printf("| %-31s | %-9s | %3d | %-4s | %-8s | %11.3f | %10.3f .. %9.3f | | | | |\n",
+           e->row->name, "plan", 1, "-", "-", bench_median(job) / 1e3, job->ns[0] / 1e3,
+           job->ns[job->samples - 1] / 1e3);
+    write_csv(s, e, job, "tarn", "plan", 0, 0, "create and destroy");
 }
 
-/* ---- Measuring ----------------------------------------------------------------------------- */
-
-static double now_ns(void)
+/* Reports the better bound and returns its time. */
+static double report_bound(const settings *s, const experiment *e, const bench_job *pair)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+    const bench_job *better =
+        bench_median(&pair[0]) <= bench_median(&pair[1]) ? &pair[0] : &pair[1];
+    write_csv(s, e, better, "bound", bench_pass_name(better->c, better->pass), bytes_of(better), 0,
+              better == pair ? "plain stores" : "stores past the caches");
+    return bench_median(better);
 }
 
-/* Nanoseconds of `repeats` calls. */
-static double sample(const measurement *m, long repeats)
+static void report(const settings *s, const experiment *e)
 {
-    tarn_error error;
-    tarn_status status = TARN_OK;
-    double begin = now_ns();
-    for (long k = 0; k < repeats && !status; k++)
-        if (m->family < 0)
-            stream(m);
-        else
-            status = run_pass(m, &error);
-    double end = now_ns();
-    if (status)
-        stop(tarn_status_name(status), error.message);
-    return end - begin;
+    double bound = 0;
+    for (const bench_job *job = e->job; job < e->job + e->jobs; job++)
+        if (job->subject == TIME_BOUND)
+            bound = report_bound(s, e, job);
+        else if (job->subject == TIME_PASS)
+            report_pass(s, e, job, bound);
+        else if (job->subject == TIME_PLANNING)
+            report_planning(s, e, job);
+    fflush(stdout);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+/* ---- Running ------------------------------------------------------------------------------- */
 
-/* Measures all in turn and leaves the times of each sorted. Finding out how often to repeat a call
- * warms caches and clocks up. */
-static void measure(measurement *list, int count, const settings *settings)
+/* Outputs and calls, for tools that count what a call executes. */
+static void call_only(const settings *s, const experiment *e)
 {
-    for (measurement *m = list; m < list + count; m++)
-        for (m->repeats = 1; sample(m, m->repeats) < settings->sample_ns / 2;)
-            m->repeats *= 2;
-    for (int round = 0; round < settings->rounds; round++)
-        for (measurement *m = list; m < list + count; m++)
-            m->ns[round] = sample(m, m->repeats) / (double)m->repeats;
-    for (measurement *m = list; m < list + count; m++)
-        qsort(m->ns, (size_t)settings->rounds, sizeof m->ns[0], compare);
-}
-
-static void print_header(int rounds)
-{
-    char line[256], model[256] = "an unknown CPU";
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "model name : %255[^\n]", model) == 1)
-            break;
-    if (file)
-        fclose(file);
-    printf("tarn %s on %s; %s, flags: %s\n", tarn_version(), model, COMPILER, TARN_BENCH_FLAGS);
-    printf("ns per call, %d rounds; stream: the same bytes read and written\n\n", rounds);
-    printf(HEADINGS, "problem", "pass", "family", "median", "min", "max", "stream", "ratio");
-    puts("|---|---|---|--:|--:|--:|--:|--:|");
-}
-
-static void report(const char *problem, const measurement *m, const measurement *bound,
-                   const settings *settings)
-{
-    const char *family = tarn_isa_name(m->family), *pass = passes[m->pass].name;
-    int last = settings->rounds - 1;
-    double median = m->ns[last / 2], streaming = bound->ns[last / 2];
-    printf(NUMBERS, problem, pass, family, median, m->ns[0], m->ns[last], streaming,
-           median / streaming);
-    if (settings->csv)
-        fprintf(settings->csv, "\"%s\",\"%s\",%s,%s,%.1f,%.1f,%.1f,%.1f,%.3f\n", problem, pass,
-                family, m->plan->kernel[m->pass]->name, median, m->ns[0], m->ns[last], streaming,
-                median / streaming);
-}
-
-/* ---- Problems ------------------------------------------------------------------------------ */
-
-/* One plan for each family, which may also use all families before it: a family need not have a
- * kernel for every pass. Returns one of the plans. */
-static tarn_plan *make_plans(const char *problem, uint32_t families, tarn_plan **plans)
-{
-    tarn_error error;
-    tarn_pool pool;
-    tarn_view x;
-    tarn_plan *some = NULL;
-    if (tarn_problem_parse(problem, &pool, &x, &error))
-        stop(problem, error.message);
-    for (int bit = 0; bit < MOST_FAMILIES; bit++) {
-        tarn_options options = tarn_options_default();
-        options.isa = (UINT32_C(2) << bit) - 1;
-        plans[bit] = NULL;
-        if ((families >> bit & 1) && tarn_plan_create(&plans[bit], &pool, &x, &options, &error))
-            stop(problem, error.message);
-        some = plans[bit] ? plans[bit] : some;
-    }
-    if (!some)
-        stop(problem, "no kernel family to measure: see TARN_ISA and --spec");
-    return some;
-}
-
-/* The bound of a pass, then the families that have a kernel of their own for it. The bounds have
- * tensors of their own: what they write must not pass for saved winners. */
-static int list_pass(tarn_plan *const *plans, tarn_pass pass, const tensors *t,
-                     const tensors *streamed, measurement *list)
-{
-    int count = 0;
-    for (int bit = 0; bit < MOST_FAMILIES; bit++) {
-        const tarn_plan *plan = plans[bit];
-        if (!plan || !plan->kernel[pass] || plan->kernel[pass]->isa != UINT32_C(1) << bit)
-            continue;
-        if (count == 0)
-            list[count++] = (measurement){plan, streamed, pass, .family = -1};
-        list[count++] = (measurement){plan, t, pass, .family = bit};
-    }
-    return count;
-}
-
-static void run_problem(const char *problem, const settings *settings)
-{
-    static measurement list[TARN_PASSES * (MOST_FAMILIES + 1)];
-    tarn_plan *plans[MOST_FAMILIES];
-    uint32_t families = tarn_isa_available() & ~(settings->spec ? 0u : (uint32_t)TARN_ISA_SPEC);
-    const tarn_plan *some = make_plans(problem, families, plans);
-    tensors t = make_tensors(some), streamed = make_tensors(some);
-    int count = 0;
     for (int pass = 0; pass < TARN_PASSES; pass++)
-        count += list_pass(plans, (tarn_pass)pass, &t, &streamed, list + count);
-    measure(list, count, settings);
-    for (int k = 0, bound = 0; k < count; k++)
-        if (list[k].family < 0)
-            bound = k;
-        else
-            report(problem, &list[k], &list[bound], settings);
-    for (int k = 0; k < OPERANDS; k++) {
-        free(t.data[k]);
-        free(streamed.data[k]);
-    }
-    for (int bit = 0; bit < MOST_FAMILIES; bit++)
-        tarn_plan_destroy(plans[bit]);
+        if (wanted(s, e, (tarn_pass)pass)) {
+            tarn_operand result = bench_result((tarn_pass)pass);
+            bench_run(e->c[0], (tarn_pass)pass, false, s->calls);
+            printf("%s,%s%s,%zu\n", e->row->name, bench_pass_name(e->c[0], (tarn_pass)pass),
+                   e->row->suffix,
+                   e->c[0]->bytes[result] / tarn_dtype_size(e->c[0]->view[result].dtype));
+        }
 }
 
-/* Takes the options off the arguments and returns how many problems are left in front. */
-static int parse_arguments(int argc, char **argv, settings *settings)
+static void run_row(const row *row, const settings *s)
 {
-    int problems = 0;
+    static experiment e;
+    e = (experiment){.row = row};
+    open_cases(&e, s);
+    if (s->calls > 0) {
+        call_only(s, &e);
+    } else {
+        add_jobs(&e, s);
+        bench_measure(e.job, e.jobs, &s->effort);
+        report(s, &e);
+    }
+    for (int k = 0; k < e.cases; k++)
+        bench_close(e.c[k]);
+}
+
+static int default_threads(void)
+{
+    tarn_executor executor;
+    return tarn_executor_openmp(0, &executor, NULL) ? 1 : executor.parts;
+}
+
+static const char *value(int argc, char **argv, int *k)
+{
+    if (++*k >= argc)
+        bench_stop("usage", usage);
+    return argv[*k];
+}
+
+static void parse_option(settings *s, int argc, char **argv, int *k)
+{
+    const char *option = argv[*k];
+    if (strcmp(option, "--quick") == 0)
+        s->effort = (bench_effort){3, 0.3e6, 0};
+    else if (strcmp(option, "--seconds") == 0)
+        s->seconds = strtod(value(argc, argv, k), NULL);
+    else if (strcmp(option, "--threads") == 0)
+        s->threads = (int)strtol(value(argc, argv, k), NULL, 10);
+    else if (strcmp(option, "--pass") == 0)
+        s->pass = value(argc, argv, k);
+    else if (strcmp(option, "--families") == 0)
+        s->families = true;
+    else if (strcmp(option, "--list") == 0)
+        s->list = true;
+    else if (strcmp(option, "--calls") == 0)
+        s->calls = strtol(value(argc, argv, k), NULL, 10);
+    else if (strcmp(option, "--csv") == 0) {
+        if (!(s->csv = fopen(value(argc, argv, k), "w")))
+            bench_stop(argv[*k], "cannot be written");
+    } else
+        bench_stop("usage", usage);
+}
+
+/* Takes the options off the arguments and returns how many others are left in front. */
+static int parse_arguments(int argc, char **argv, settings *s)
+{
+    int others = 0;
     for (int k = 1; k < argc; k++)
-        if (strcmp(argv[k], "--quick") == 0) {
-            settings->rounds = 3;
-            settings->sample_ns = 0.5e6;
-        } else if (strcmp(argv[k], "--spec") == 0) {
-            settings->spec = true;
-        } else if (strcmp(argv[k], "--csv") == 0 && k + 1 < argc) {
-            if (!(settings->csv = fopen(argv[++k], "w")))
-                stop(argv[k], "cannot be written");
-        } else if (argv[k][0] == '-') {
-            stop("usage", "bench [--quick] [--spec] [--csv FILE] [PROBLEM]...");
-        } else {
-            argv[problems++] = argv[k];
-        }
-    return problems;
+        if (argv[k][0] == '-')
+            parse_option(s, argc, argv, &k);
+        else
+            argv[others++] = argv[k];
+    if (s->threads < 1)
+        bench_stop("--threads", "at least 1");
+    return others;
+}
+
+/* The rows that the arguments name, in their order; all of them without arguments. */
+static int choose_rows(char **names, int count, row *chosen, int most)
+{
+    int found = 0;
+    for (int k = 0; k < (count ? count : 1); k++) {
+        int before = found;
+        for (int r = 0; r < ROWS && found < most; r++)
+            if (!count || strncmp(rows[r].name, names[k], strlen(names[k])) == 0)
+                chosen[found++] = rows[r];
+        if (found == before && strchr(names[k], ' ') && found < most)
+            chosen[found++] = (row){names[k], "", names[k], ALL_PASSES};
+        if (found == before)
+            bench_stop(names[k], "neither a row nor a problem");
+    }
+    return found;
+}
+
+static void run_rows(const row *chosen, int count, settings *s)
+{
+    double end = bench_now() + s->seconds * 1e9;
+    print_header(s);
+    for (int k = 0; k < count; k++) { /* what a row leaves over is for those behind it */
+        double left = end - bench_now();
+        s->effort.patience_ns = left > 0 ? left / (count - k) : 0;
+        run_row(&chosen[k], s);
+    }
 }
 
 int main(int argc, char **argv)
 {
-    settings settings = {.rounds = MOST_ROUNDS, .sample_ns = 4e6};
-    int given = parse_arguments(argc, argv, &settings);
-    int usual = (int)(sizeof usual_problems / sizeof usual_problems[0]);
-    print_header(settings.rounds);
-    if (settings.csv)
-        fputs("problem,pass,family,kernel,median_ns,min_ns,max_ns,stream_ns,ratio\n", settings.csv);
-    for (int k = 0; k < (given ? given : usual); k++)
-        run_problem(given ? argv[k] : usual_problems[k], &settings);
-    if (settings.csv && fclose(settings.csv))
-        stop("--csv", "could not be written in full");
+    settings s = {.effort = {MOST_ROUNDS, 3e6, 0}, .seconds = 240, .threads = default_threads()};
+    enum { MOST_ROWS = 4 * ROWS };
+    static row chosen[MOST_ROWS];
+    int count = choose_rows(argv, parse_arguments(argc, argv, &s), chosen, MOST_ROWS);
+    for (int k = 0; s.list && k < count; k++)
+        printf("%s,%s,%s,%s\n", chosen[k].name, chosen[k].suffix, chosen[k].problem,
+               (const char *[]){"all", "forward", "sweep"}[chosen[k].kind]);
+    for (int k = 0; !s.list && s.calls > 0 && k < count; k++)
+        run_row(&chosen[k], &s);
+    if (!s.list && s.calls == 0)
+        run_rows(chosen, count, &s);
+    if (s.csv && fclose(s.csv))
+        bench_stop("--csv", "could not be written in full");
     return EXIT_SUCCESS;
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# usage: tools/setup.sh <group>...     groups: build test docs coverage format
-# Installs the Debian packages that are missing, and says nothing if none is.
+# usage: tools/setup.sh <group>...     groups: build test docs coverage format bench peers counts
+# Installs the Debian packages that are missing, and says nothing if none is. The group peers also makes
+# a Python environment in build/peers.
 set -eu
 
 missing=
@@ -50,7 +51,19 @@ need_clang_runtimes() {
     need "libomp-$version-dev" links -fopenmp
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format>...'
+# What the comparison runs against, in an environment of its own. A library that has no package for
+# this machine is left out of the comparison, which says so.
+peer_packages='numpy torch==2.13.0 onnx onnxruntime openvino opencv-python-headless scipy tinybrain'
+make_peers() {
+    [ -x build/peers/bin/python ] || python3 -m venv build/peers
+    for package in $peer_packages; do
+        build/peers/bin/pip show --quiet "${package%%=*}" >/dev/null 2>&1 && continue
+        echo "tools/setup.sh: installing $package"
+        build/peers/bin/pip install --quiet "$package" || echo "tools/setup.sh: $package is left out" >&2
+    done
+}
+
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format|bench|peers|counts>...'
 for group; do
     case $group in
     build)
@@ -65,11 +78,20 @@ for group; do
         need libgmp-dev includes gmp.h
         need libmpfr-dev includes mpfr.h
         need pkg-config has pkg-config
+        need python3 has python3
         need binutils has readelf
         ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
     format) need clang-format has clang-format ;;
+    bench) need python3 has python3 ;;
+    peers)
+        need python3-venv python3 -c 'import ensurepip, venv'
+        need libdnnl-dev includes oneapi/dnnl/dnnl.h
+        need libxnnpack-dev includes xnnpack.h
+        need libpthreadpool-dev includes pthreadpool.h
+        ;;
+    counts) need valgrind has valgrind ;;
     *) fail "unknown group '$group'" ;;
     esac
 done
@@ -79,4 +101,7 @@ case " $* " in
     need_clang_runtimes
     install_missing
     ;;
+esac
+case " $* " in
+*' peers '*) make_peers ;;
 esac
