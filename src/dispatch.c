@@ -1,4 +1,5 @@
 #include "dispatch.h"
+#include "kernel/backward_limits.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,6 +21,23 @@ static bool windows_are_disjoint(const tarn_problem *problem)
             return false;
     }
     return true;
+}
+
+static bool average_slides_backward(const tarn_problem *problem)
+{
+    return slides_backward(problem, 2 * rows_kept(problem) + 4) &&
+           (problem->spatial < 3 || most_readers(&problem->axis[0]) <= 8);
+}
+
+static bool winners_slide_backward(const tarn_problem *problem)
+{
+    int inner = problem->spatial - 1;
+    for (int a = 0; a <= inner; a++)
+        if (most_readers(&problem->axis[a]) > 8)
+            return false;
+    return slides_backward(problem, 2 * rows_kept(problem) + 1) &&
+           problem->ties == TARN_TIES_FIRST && problem->element_bytes[OPERAND_SAVED] <= 4 &&
+           problem->stride[OPERAND_SAVED][inner] == problem->lanes;
 }
 
 const tarn_kernel_row tarn_kernel_rows[] = {
