@@ -8,6 +8,8 @@ enum {
     MOST_READERS = 128,          /* windows that read a cell, on one axis */
     MOST_STRIDE = 16,            /* on the innermost axis */
     MOST_ROWS_KEPT = 128,        /* rows of windows that are kept */
+    MOST_TAPS = 1024,            /* of a window whose winner is scattered */
+    ROWS_AHEAD = 8,              /* of cells, when winners are scattered */
     SCRATCH_BYTES = 64 << 10,    /* on the stack, all rows together */
     LONGEST_ROW = 2048,          /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256,    /* ... where sums over outer axes need more rows on the stack */
@@ -47,9 +49,22 @@ static inline int64_t rows_kept(const tarn_problem *problem)
     return rows;
 }
 
+/* Scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+static inline int64_t scatter_rows(const tarn_problem *problem)
+{
+    return 2 * problem->axis[0].kernel + ROWS_AHEAD + 3;
+}
+
+static inline int64_t scatter_halo(const tarn_problem *problem)
+{
+    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
+    return 2 * (axis->kernel + axis->stride);
+}
+
 /* Whether the vector kernels take the problem's windows and the layout of gy and gx, when they use `rows`
- * scratch rows: written for the longest vectors and the longest sums, so that all instruction sets agree. */
-static inline bool slides_backward(const tarn_problem *problem, int64_t rows)
+ * scratch rows with `halo` columns beyond a strip's cells. Written for the longest vectors, so that all
+ * instruction sets agree. */
+static inline bool slides_backward(const tarn_problem *problem, int64_t rows, int64_t halo)
 {
     enum { LONGEST_VECTOR = 16 };
     int inner = problem->spatial - 1;
@@ -59,9 +74,10 @@ static inline bool slides_backward(const tarn_problem *problem, int64_t rows)
             return false;
     }
     int64_t longest = inner > 1 ? LONGEST_NESTED_ROW : LONGEST_ROW;
-    int64_t room = min_i64(SCRATCH_BYTES / 8 / rows, longest) - 3 * LONGEST_VECTOR;
+    int64_t bytes = problem->dtype == TARN_F64 ? 8 : 4; /* of a sum */
+    int64_t room = min_i64(SCRATCH_BYTES / bytes / rows, longest) - 3 * LONGEST_VECTOR;
     return problem->axis[inner].stride <= MOST_STRIDE && rows_kept(problem) <= MOST_ROWS_KEPT &&
-           room >= (most_readers(&problem->axis[inner]) + 1) * LONGEST_VECTOR &&
+           room >= halo + 8 &&
            problem->stride[TARN_GX][inner] == problem->lanes &&
            problem->stride[TARN_GY][inner] == problem->lanes;
 }
