@@ -1,4 +1,5 @@
 #include "dispatch.h"
+#include "kernel/backward_limits.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -97,6 +98,63 @@ static bool short_sums_slide(const tarn_problem *problem)
 static bool tangents_slide(const tarn_problem *problem)
 {
     return windows_slide(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
+static bool average_slides_backward(const tarn_problem *problem)
+{
+    return slides_backward(problem, 2 * rows_kept(problem) + 4,
+                           most_readers(&problem->axis[problem->spatial - 1])) &&
+           (problem->spatial < 3 || most_readers(&problem->axis[0]) <= 8);
+}
+
+static bool winners_are_contiguous(const tarn_problem *problem)
+{
+    return problem->ties == TARN_TIES_FIRST && problem->element_bytes[OPERAND_SAVED] <= 4 &&
+           problem->stride[OPERAND_SAVED][problem->spatial - 1] == problem->lanes;
+}
+
+static bool winners_slide_backward(const tarn_problem *problem)
+{
+    int inner = problem->spatial - 1;
+    for (int a = 0; a <= inner; a++)
+        if (most_readers(&problem->axis[a]) > 8)
+            return false;
+    return winners_are_contiguous(problem) &&
+           slides_backward(problem, 2 * rows_kept(problem) + 1,
+                           most_readers(&problem->axis[inner]));
+}
+
+/* Large windows on two axes: asking every window of a cell would take longer. */
+static bool winners_scatter(const tarn_problem *problem)
+{
+    enum { FEW_READERS = 16 };
+    const tarn_axis *axis = problem->axis;
+    return problem->spatial == 2 && winners_are_contiguous(problem) &&
+           most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&
+           axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
+           slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
+}
+
+/* Two columns in each window, no window meets another or reaches beyond the input. */
+static bool in_pairs(const tarn_problem *problem)
+{
+    int inner = problem->spatial - 1;
+    for (int a = 0; a <= inner; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (most_readers(axis) > 1 || axis->lo > 0 ||
+            axis->size - axis->kernel < (axis->out - 1) * axis->stride)
+            return false;
+    }
+    return inner > 0 && problem->axis[inner].kernel == 2 && problem->axis[inner].stride == 2 &&
+           problem->lanes == 1 && problem->stride[TARN_GX][inner] == 1 &&
+           problem->stride[TARN_GY][inner] == 1;
+}
+
+static bool winners_in_pairs(const tarn_problem *problem)
+{
+    return in_pairs(problem) && problem->ties == TARN_TIES_FIRST &&
+           problem->element_bytes[OPERAND_SAVED] == 1 &&
+           problem->stride[OPERAND_SAVED][problem->spatial - 1] == 1;
 }
 
 const tarn_kernel_row tarn_kernel_rows[] = {

@@ -14,6 +14,7 @@
  *   lesser_t(right,left)     right < left ? right : left
  *   evens_t(a,b) odds_t(a,b) every second lane of a and b, side by side
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
+ *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
  *   any(mask)                whether any bit of a vector is set
  */
 #ifndef TARN_VECTOR_H
@@ -116,6 +117,37 @@ MEMORY_OPERATIONS(u32, uint32_t, i32)
 MEMORY_OPERATIONS(i64, int64_t, i64)
 MEMORY_OPERATIONS(u64, uint64_t, i64)
 #undef MEMORY_OPERATIONS
+
+/* ---- Bytes to wider lanes -------------------------------------------------------------------- */
+
+/* As many bytes as there are lanes, widened with zeros. Compilers widen such short vectors lane by lane. */
+static inline v_i32 widen_bytes_i32(const void *p)
+{
+#if VECTOR_BYTES == 64
+    return (v_i32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+#elif VECTOR_BYTES == 32
+    return (v_i32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+    uint8_t bytes[LANES_i32];
+    memcpy(bytes, p, sizeof bytes);
+    return (v_i32){bytes[0], bytes[1], bytes[2], bytes[3]};
+#endif
+}
+
+static inline v_i64 widen_bytes_i64(const void *p)
+{
+#if VECTOR_BYTES == 64
+    return (v_i64)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)p));
+#elif VECTOR_BYTES == 32
+    int32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return (v_i64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
+#else
+    uint8_t bytes[LANES_i64];
+    memcpy(bytes, p, sizeof bytes);
+    return (v_i64){bytes[0], bytes[1]};
+#endif
+}
 
 /* ---- The greater and the lesser of two ------------------------------------------------------- */
 
