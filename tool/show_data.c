@@ -1,0 +1,272 @@
+#include "show_data.h"
+#include "checked.h"
+#include "error.h"
+#include "scalar.h"
+
+#include <stdlib.h>
+
+enum {
+    PLANES_SHOWN = 4,             /* leading indices beyond that are left out */
+    MOST_CELLS = 64 * 1024 * 1024 /* of one tensor: half a gigabyte of numbers */
+};
+
+int64_t stack_count(const stack *s)
+{
+    return s->planes * s->depth * s->rows * s->columns;
+}
+
+double stack_at(const stack *s, int64_t plane, int64_t slice, int64_t row, int64_t column)
+{
+    return s->numbers[((plane * s->depth + slice) * s->rows + row) * s->columns + column];
+}
+
+/* ---- Views to numbers ----------------------------------------------------------------------- */
+
+static double number_at(const tarn_view *view, int64_t offset)
+{
+#define CASE(tag, name, convert)                                                                   \
+    case tag:                                                                                      \
+        return (double)convert(((const name##_s *)view->data)[offset]);
+    switch (view->dtype) {
+        CASE(TARN_F64, f64, )
+        CASE(TARN_F32, f32, )
+        CASE(TARN_F16, f16, f16_load)
+        CASE(TARN_BF16, bf16, bf16_load)
+        CASE(TARN_I8, i8, )
+        CASE(TARN_U8, u8, )
+        CASE(TARN_I16, i16, )
+        CASE(TARN_U16, u16, )
+        CASE(TARN_I32, i32, )
+        CASE(TARN_U32, u32, )
+        CASE(TARN_I64, i64, )
+        CASE(TARN_U64, u64, )
+    default:
+        return 0;
+    }
+#undef CASE
+}
+
+/* Steps a multi-index in row-major order and keeps the offset of its element. */
+static void next_element(const tarn_view *view, int64_t *index, int64_t *offset)
+{
+    for (int a = view->rank - 1; a >= 0; a--) {
+        *offset += view->strides[a];
+        if (++index[a] < view->shape[a])
+            return;
+        *offset -= index[a] * view->strides[a];
+        index[a] = 0;
+    }
+}
+
+/* Shape of a stack: the last two of `spatial` axes are rows and columns. False if it is too large. */
+static bool shape_stack(stack *s, const tarn_view *view, int spatial)
+{
+    *s = (stack){.planes = 1, .depth = 1, .rows = 1, .columns = 1};
+    int64_t count = 1;
+    for (int a = 0; a < view->rank; a++) {
+        int behind = view->rank - 1 - a;
+        int64_t *side = behind >= spatial ? &s->planes
+                        : behind >= 2     ? &s->depth
+                        : behind == 1     ? &s->rows
+                                          : &s->columns;
+        if (!checked_mul(count, view->shape[a], &count) || count > MOST_CELLS)
+            return false;
+        *side *= view->shape[a];
+    }
+    return true;
+}
+
+static tarn_status read_stack(stack *s, const tarn_view *view, int spatial, tarn_error *error)
+{
+    if (!shape_stack(s, view, spatial))
+        return tarn_fail(
+            error, TARN_OVERFLOW, NO_AXIS,
+            "more than %d cells: too many for a picture; crop the input, or pool it first",
+            MOST_CELLS);
+    int64_t count = stack_count(s), index[TARN_MAX_RANK] = {0}, offset = 0;
+    s->numbers = malloc((size_t)(count > 0 ? count : 1) * sizeof *s->numbers);
+    if (!s->numbers)
+        return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for %lld numbers",
+                         (long long)count);
+    for (int64_t k = 0; k < count; k++) {
+        s->numbers[k] = number_at(view, offset);
+        next_element(view, index, &offset);
+    }
+    return TARN_OK;
+}
+
+/* ---- The problem ---------------------------------------------------------------------------- */
+
+/* Spatial axes of y: a flat one has none. */
+static int output_spatial(const show_data *data)
+{
+    return data->pool.flat ? 0 : data->pool.spatial;
+}
+
+/* Keeps so many leading indices that at most PLANES_SHOWN pictures remain: the first ones. */
+static tarn_view first_planes(const show_data *data, const tarn_view *full, int spatial)
+{
+    tarn_view view = *full;
+    int64_t budget = PLANES_SHOWN;
+    int axis = view.rank - spatial - 1;
+    if (data->request->colour && axis >= 0) {
+        view.shape[axis] = min_i64(view.shape[axis], data->channels); /* alpha is not looked at */
+        axis--;
+    }
+    for (; axis >= 0; axis--) {
+        view.shape[axis] = min_i64(view.shape[axis], budget);
+        budget /= max_i64(view.shape[axis], 1);
+    }
+    return view;
+}
+
+/* A dense tensor of that shape, in `dtype`; the caller frees its data. */
+static tarn_status make_dense(tarn_view *view, const tarn_view *like, tarn_dtype dtype,
+                              tarn_error *error)
+{
+    *view = tarn_view_dense(NULL, dtype, like->rank, like->shape);
+    size_t bytes = tarn_view_bytes(view);
+    view->data = calloc(bytes > 0 ? bytes : 1, 1);
+    return view->data ? TARN_OK
+                      : tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for %zu bytes", bytes);
+}
+
+static tarn_view doubles_of(const stack *s, const tarn_view *like)
+{
+    return tarn_view_dense(s->numbers, TARN_F64, like->rank, like->shape);
+}
+
+static bool has_winners(const show_data *data)
+{
+    return data->pool.op == TARN_MAX || data->pool.op == TARN_MIN;
+}
+
+/* y in the type of x, as the program computes it, and the winners. */
+static tarn_status compute_values(show_data *data, const tarn_view *x, tarn_view *y,
+                                  tarn_error *error)
+{
+    tarn_view like, indices = {0};
+    tarn_status status = tarn_output_view(&data->pool, x, &like, error);
+    if (!status)
+        status = make_dense(y, &like, like.dtype, error);
+    if (!status && has_winners(data)) {
+        status = make_dense(&indices, &like, TARN_I64, error);
+        data->winners = indices.data;
+    }
+    if (!status)
+        status = data->winners ? tarn_pool_indices(&data->pool, x, y, &indices, error)
+                               : tarn_pool_forward(&data->pool, x, y, error);
+    data->y_dtype = y->dtype;
+    return status ? status : read_stack(&data->y, y, output_spatial(data), error);
+}
+
+/* The cotangent as numbers: the caller's, or ones. */
+static tarn_status read_cotangent(const show_data *data, const tarn_view *y, stack *gy,
+                                  tarn_error *error)
+{
+    const tarn_view *given = data->request->gy;
+    tarn_view view = given ? first_planes(data, given, output_spatial(data)) : *y;
+    tarn_status status = read_stack(gy, &view, output_spatial(data), error);
+    for (int64_t k = 0; !status && !given && k < stack_count(gy); k++)
+        gy->numbers[k] = 1;
+    if (!status && (view.rank != y->rank ||
+                    memcmp(view.shape, y->shape, (size_t)y->rank * sizeof *y->shape) != 0))
+        return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
+                         "the cotangent does not have the shape of the output");
+    return status;
+}
+
+/* gx in binary64, which is where integers have derivatives, too. */
+static tarn_status compute_gradient(show_data *data, const tarn_view *y, tarn_error *error)
+{
+    stack gy = {0};
+    tarn_status status = read_cotangent(data, y, &gy, error);
+    if (!status)
+        status = read_stack(&data->gx, &data->x_view, data->pool.spatial, error);
+    if (!status) {
+        tarn_view x = doubles_of(&data->x, &data->x_view),
+                  gx = doubles_of(&data->gx, &data->x_view);
+        tarn_view cotangent = doubles_of(&gy, y);
+        status = tarn_pool_vjp(&data->pool, &x, &cotangent, &gx, error);
+    }
+    free(gy.numbers);
+    return status;
+}
+
+static tarn_status compute_tangent(show_data *data, const tarn_view *y, tarn_error *error)
+{
+    tarn_view given = first_planes(data, data->request->dx, data->pool.spatial);
+    if (given.rank != data->x_view.rank ||
+        memcmp(given.shape, data->x_view.shape, (size_t)given.rank * sizeof *given.shape) != 0)
+        return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
+                         "the tangent does not have the shape of the input");
+    tarn_status status = read_stack(&data->dx, &given, data->pool.spatial, error);
+    if (!status)
+        status = read_stack(&data->dy, y, output_spatial(data), error);
+    if (status)
+        return status;
+    tarn_view x = doubles_of(&data->x, &data->x_view), dx = doubles_of(&data->dx, &data->x_view);
+    tarn_view dy = doubles_of(&data->dy, y);
+    return tarn_pool_jvp(&data->pool, &x, &dx, NULL, &dy, error);
+}
+
+static void note_sizes(show_data *data, const tarn_view *y)
+{
+    int spatial = data->pool.spatial;
+    for (int a = 0; a < spatial; a++) {
+        data->size[a] = data->x_view.shape[data->x_view.rank - spatial + a];
+        data->out[a] = data->pool.flat ? 1 : y->shape[y->rank - spatial + a];
+    }
+}
+
+tarn_status show_data_compute(show_data *data, const show_request *request, tarn_error *error)
+{
+    *data = (show_data){.request = request, .pool = request->pool};
+    data->pool.flat = data->pool.window == TARN_GLOBAL && data->pool.flat;
+    data->channels = request->colour ? 3 : 1;
+    tarn_view y = {0}, full;
+    tarn_status status = tarn_output_view(&data->pool, &request->x, &full, error); /* checks all */
+    if (!status) {
+        data->x_view = first_planes(data, &request->x, data->pool.spatial);
+        status = read_stack(&data->x, &data->x_view, data->pool.spatial, error);
+    }
+    if (!status)
+        status = compute_values(data, &data->x_view, &y, error);
+    if (!status) {
+        note_sizes(data, &y);
+        status = compute_gradient(data, &y, error);
+    }
+    if (!status && request->dx)
+        status = compute_tangent(data, &y, error);
+    free(y.data);
+    return status;
+}
+
+void show_data_free(show_data *data)
+{
+    stack *const stacks[] = {&data->x, &data->y, &data->gx, &data->dx, &data->dy};
+    for (size_t k = 0; k < sizeof stacks / sizeof stacks[0]; k++)
+        free(stacks[k]->numbers);
+    free(data->winners);
+}
+
+/* ---- Windows -------------------------------------------------------------------------------- */
+
+reach window_reach(const show_data *data, int axis, int64_t o)
+{
+    const tarn_pool *pool = &data->pool;
+    int64_t size = data->size[axis];
+    if (pool->window == TARN_GLOBAL)
+        return (reach){0, size, 1};
+    if (pool->window == TARN_ADAPTIVE) {
+        int64_t start = tarn_adaptive_start(o, size, data->out[axis]);
+        return (reach){start, tarn_adaptive_end(o, size, data->out[axis]) - start, 1};
+    }
+    return (reach){o * pool->stride[axis] - pool->pad_lo[axis], pool->kernel[axis],
+                   pool->dilation[axis]};
+}
+
+int64_t reach_end(const reach *r)
+{
+    return r->first + (r->count - 1) * r->step + 1;
+}

@@ -1,0 +1,56 @@
+/* What `tarn show` shows: the arrays of one problem as numbers, and where its windows lie. */
+#ifndef TARN_TOOL_SHOW_DATA_H
+#define TARN_TOOL_SHOW_DATA_H
+
+#include "tarn.h"
+
+#include <stdbool.h>
+
+/* What is asked for. Views carry data; gy and dx may be NULL. */
+typedef struct show_request {
+    const char *name; /* of the input, for the headline */
+    tarn_pool pool;
+    tarn_view x;
+    bool colour;  /* the axis before the spatial ones is red, green, blue, perhaps alpha */
+    double white; /* colour: the number that is full light */
+    const tarn_view
+        *gy; /* cotangent of y; NULL: ones, so that gx is the gradient of the sum of y */
+    const tarn_view *dx; /* tangent of x; NULL: no tangents are shown */
+} show_request;
+
+/* A tensor as planes (leading axes) of depth slices (outer spatial axes) of rows and columns. */
+typedef struct stack {
+    int64_t planes, depth, rows, columns; /* in this order: the last two are a slice's shape */
+    double *numbers;                      /* NULL: there is no such tensor */
+} stack;
+
+/* Cells first, first+step, ... of one window on one axis: count of them, padding included. */
+typedef struct reach {
+    int64_t first, count, step;
+} reach;
+
+typedef struct show_data {
+    const show_request *request;
+    tarn_pool pool;   /* of x, which is the input less the leading indices that are not shown */
+    tarn_view x_view; /* shape and type of it */
+    int64_t size[TARN_MAX_SPATIAL], out[TARN_MAX_SPATIAL]; /* cells and windows on each axis */
+    tarn_dtype y_dtype;
+    stack x, y, gx, dx, dy;
+    int64_t *winners; /* max, min: for each y a cell of its plane, -1 if there is none; else NULL */
+    int channels;     /* planes that make one picture: 3 for colour, else 1 */
+} show_data;
+
+/* Computes everything; the request must outlive it. Errors: those of planning; OVERFLOW if there is
+ * more than a picture can show, NO_MEMORY. Free with show_data_free(), also after an error. */
+tarn_status show_data_compute(show_data *data, const show_request *request, tarn_error *error);
+void show_data_free(show_data *data);
+
+int64_t stack_count(const stack *s);
+/* A cell; row and column need not be checked by callers that stay within the stack. */
+double stack_at(const stack *s, int64_t plane, int64_t slice, int64_t row, int64_t column);
+
+/* Window o on a spatial axis. */
+reach window_reach(const show_data *data, int axis, int64_t o);
+int64_t reach_end(const reach *r); /* one behind the last cell */
+
+#endif
