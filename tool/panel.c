@@ -137,6 +137,16 @@ static int labelled(const panel *p)
     return p->sheet.slices > 1 ? SLICE_LABEL : 0;
 }
 
+static int slice_width(const panel *p)
+{
+    return p->sheet.columns * p->cell_width;
+}
+
+static int slice_height(const panel *p)
+{
+    return p->sheet.rows * p->cell_height;
+}
+
 /* So many slices in a row that the whole is about as wide as high. */
 static int slices_in_row(const sheet *s)
 {
@@ -158,6 +168,19 @@ void panel_measure(panel *p, int widest)
     p->cell_height = one_row ? ROW_CELL : p->cell_width;
 }
 
+/* Dots of one of `cells` cells that share a side. */
+static int share(int side, int cells, int widest)
+{
+    return (int)max_i64(1, min_i64(widest, side / (cells > 0 ? cells : 1)));
+}
+
+void panel_measure_like(panel *p, const panel *other, int widest)
+{
+    p->in_row = slices_in_row(&p->sheet);
+    p->cell_width = share(slice_width(other), p->sheet.columns, widest);
+    p->cell_height = share(slice_height(other), p->sheet.rows, widest);
+}
+
 static void bar_label(const panel *p, int which, char text[NUMBER_TEXT])
 {
     double at[3] = {p->scale.high, p->scale.low / 2 + p->scale.high / 2, p->scale.low};
@@ -176,16 +199,6 @@ static int bar_room(const panel *p)
         widest = (int)max_i64(widest, canvas_text_width(2, text));
     }
     return BAR_GAP + BAR_WIDTH + 2 * TICK + widest;
-}
-
-static int slice_width(const panel *p)
-{
-    return p->sheet.columns * p->cell_width;
-}
-
-static int slice_height(const panel *p)
-{
-    return p->sheet.rows * p->cell_height;
 }
 
 static int slices_width(const panel *p)

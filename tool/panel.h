@@ -39,6 +39,8 @@ typedef struct panel {
 
 /* The largest cells that let the slices fit a panel, but none larger than `widest`. */
 void panel_measure(panel *p, int widest);
+/* Slices as large as those of another panel, as far as whole dots allow. */
+void panel_measure_like(panel *p, const panel *other, int widest);
 int panel_width(const panel *p);
 int panel_height(const panel *p);
 /* Where slice k is drawn. */

@@ -84,17 +84,13 @@ static colour_scale derivative_scale(const sheet *s)
 
 /* ---- Panels --------------------------------------------------------------------------------- */
 
-/* Cells of the output are as large as what they stand for, as far as that is sensible. */
-static int output_cell(const picture *q)
+/* Cells of the output are as large as the part of the input they stand for. */
+static void measure(panel *p, const picture *q, bool output)
 {
-    const panel *x = &q->panels[0];
-    const sheet *s = &x->sheet;
-    int64_t rows = max_i64(1, min_i64(q->data->y.rows, PANEL_SIDE));
-    int64_t columns = max_i64(1, min_i64(q->data->y.columns, PANEL_SIDE));
-    int64_t cell = s->columns * x->cell_width / columns;
-    if (s->rows > 1)
-        cell = min_i64(cell, s->rows * x->cell_width / rows);
-    return (int)max_i64(1, min_i64(cell, WIDEST_OUTPUT_CELL));
+    if (output)
+        panel_measure_like(p, &q->panels[0], WIDEST_OUTPUT_CELL);
+    else
+        panel_measure(p, WIDEST_CELL);
 }
 
 static bool add_values(picture *q, const stack *s, const char *title, tarn_dtype dtype, bool output)
@@ -110,7 +106,7 @@ static bool add_values(picture *q, const stack *s, const char *title, tarn_dtype
     p->has_bar = p->with_grid = !colour_picture;
     if (!colour_picture)
         sheet_paint(&p->sheet, &p->scale);
-    panel_measure(p, output ? output_cell(q) : WIDEST_CELL);
+    measure(p, q, output);
     caption_shape(p, q, s, tarn_dtype_name(dtype));
     return true;
 }
@@ -125,7 +121,7 @@ static bool add_derivative(picture *q, const stack *s, const char *title, const 
     p->scale = derivative_scale(&p->sheet);
     p->has_bar = p->with_grid = true;
     sheet_paint(&p->sheet, &p->scale);
-    panel_measure(p, output ? output_cell(q) : WIDEST_CELL);
+    measure(p, q, output);
     snprintf(p->caption, sizeof p->caption, "%s%s", caption,
              q->data->channels == 3 ? ", channels added" : "");
     return true;

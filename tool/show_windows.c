@@ -297,12 +297,34 @@ static bool meets_slice(const brush *b, const int64_t *o)
     return true;
 }
 
+/* The cells that a dilated window reads. */
+static void draw_taps(const brush *b, const int64_t *o, colour fill)
+{
+    int columns = axis_of(b->data, 0), rows = axis_of(b->data, 1);
+    int width = b->panel->cell_width, height = b->panel->cell_height;
+    box at = panel_slice(b->panel, b->slice);
+    reach across = window_reach(b->data, columns, o[columns]), down = {0, 1, 1};
+    if (rows >= 0)
+        down = window_reach(b->data, rows, o[rows]);
+    if ((across.step == 1 && down.step == 1) || width < 12)
+        return;
+    for (int64_t j = 0; j < down.count; j++)
+        for (int64_t i = 0; i < across.count; i++) {
+            int x = dots_to(b, across.first + i * across.step, b->part->columns.begin, width);
+            int y = dots_to(b, down.first + j * down.step, b->part->rows.begin, height);
+            canvas_rectangle(
+                b->on, (box){at.x + x + width / 3, at.y + y + height / 3, width / 3, height / 3},
+                fill);
+        }
+}
+
 static void draw_outline(const brush *b, const int64_t *o)
 {
     if (!is_drawn(b, o) || !meets_slice(b, o))
         return;
     int thick = b->panel->cell_width >= 16 * b->panel->sheet.factor ? 2 : 1;
     canvas_outline(b->on, outline_of(b, o), thick, window_colours[pattern(b, o) % 4]);
+    draw_taps(b, o, window_colours[pattern(b, o) % 4]);
 }
 
 /* Takes a cell of a plane apart; false if it is not in the slice that is being drawn. */
