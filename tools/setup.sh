@@ -58,6 +58,8 @@ for group; do
         need cmake has cmake
         need gcc has gcc
         need libc6-dev includes stdlib.h
+        need libpng-dev includes png.h
+        need zlib1g-dev includes zlib.h
         ;;
     test)
         need g++ has g++
