@@ -1,5 +1,5 @@
 #include "panel.h"
-#include "checked.h"
+#include "../src/checked.h"
 #include "font.h"
 
 #include <stdio.h>

@@ -1,9 +1,10 @@
 #include "show_data.h"
-#include "checked.h"
-#include "error.h"
-#include "scalar.h"
+#include "../src/checked.h"
+#include "../src/error.h"
+#include "../src/io/convert.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     PLANES_SHOWN = 4,             /* leading indices beyond that are left out */
@@ -20,43 +21,7 @@ double stack_at(const stack *s, int64_t plane, int64_t slice, int64_t row, int64
     return s->numbers[((plane * s->depth + slice) * s->rows + row) * s->columns + column];
 }
 
-/* ---- Views to numbers ----------------------------------------------------------------------- */
-
-static double number_at(const tarn_view *view, int64_t offset)
-{
-#define CASE(tag, name, convert)                                                                   \
-    case tag:                                                                                      \
-        return (double)convert(((const name##_s *)view->data)[offset]);
-    switch (view->dtype) {
-        CASE(TARN_F64, f64, )
-        CASE(TARN_F32, f32, )
-        CASE(TARN_F16, f16, f16_load)
-        CASE(TARN_BF16, bf16, bf16_load)
-        CASE(TARN_I8, i8, )
-        CASE(TARN_U8, u8, )
-        CASE(TARN_I16, i16, )
-        CASE(TARN_U16, u16, )
-        CASE(TARN_I32, i32, )
-        CASE(TARN_U32, u32, )
-        CASE(TARN_I64, i64, )
-        CASE(TARN_U64, u64, )
-    default:
-        return 0;
-    }
-#undef CASE
-}
-
-/* Steps a multi-index in row-major order and keeps the offset of its element. */
-static void next_element(const tarn_view *view, int64_t *index, int64_t *offset)
-{
-    for (int a = view->rank - 1; a >= 0; a--) {
-        *offset += view->strides[a];
-        if (++index[a] < view->shape[a])
-            return;
-        *offset -= index[a] * view->strides[a];
-        index[a] = 0;
-    }
-}
+/* ---- Tensors to numbers ---------------------------------------------------------------------- */
 
 /* Shape of a stack: the last two of `spatial` axes are rows and columns. False if it is too large. */
 static bool shape_stack(stack *s, const tarn_view *view, int spatial)
@@ -76,23 +41,38 @@ static bool shape_stack(stack *s, const tarn_view *view, int spatial)
     return true;
 }
 
-static tarn_status read_stack(stack *s, const tarn_view *view, int spatial, tarn_error *error)
+static tarn_status check_memory(const void *memory, tarn_error *error)
+{
+    return memory ? TARN_OK
+                  : tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for the arrays to show");
+}
+
+/* Room for the numbers of a tensor like `view`. */
+static tarn_status make_stack(stack *s, const tarn_view *view, int spatial, tarn_error *error)
 {
     if (!shape_stack(s, view, spatial))
         return tarn_fail(
             error, TARN_OVERFLOW, NO_AXIS,
             "more than %d cells: too many for a picture; crop the input, or pool it first",
             MOST_CELLS);
-    int64_t count = stack_count(s), index[TARN_MAX_RANK] = {0}, offset = 0;
-    s->numbers = malloc((size_t)(count > 0 ? count : 1) * sizeof *s->numbers);
-    if (!s->numbers)
-        return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for %lld numbers",
-                         (long long)count);
-    for (int64_t k = 0; k < count; k++) {
-        s->numbers[k] = number_at(view, offset);
-        next_element(view, index, &offset);
+    s->numbers = calloc((size_t)(stack_count(s) > 0 ? stack_count(s) : 1), sizeof *s->numbers);
+    return check_memory(s->numbers, error);
+}
+
+static tarn_view doubles_of(const stack *s, const tarn_view *like)
+{
+    return tarn_view_dense(s->numbers, TARN_F64, like->rank, like->shape);
+}
+
+static tarn_status read_stack(stack *s, const tarn_view *view, bool swapped, int spatial,
+                              tarn_error *error)
+{
+    tarn_status status = make_stack(s, view, spatial, error);
+    if (!status) {
+        tarn_view numbers = doubles_of(s, view);
+        tarn_convert(view, swapped, &numbers);
     }
-    return TARN_OK;
+    return status;
 }
 
 /* ---- The problem ---------------------------------------------------------------------------- */
@@ -120,36 +100,40 @@ static tarn_view first_planes(const show_data *data, const tarn_view *full, int 
     return view;
 }
 
-/* A dense tensor of that shape, in `dtype`; the caller frees its data. */
+/* A dense tensor of that shape; the caller frees its data. */
 static tarn_status make_dense(tarn_view *view, const tarn_view *like, tarn_dtype dtype,
                               tarn_error *error)
 {
     *view = tarn_view_dense(NULL, dtype, like->rank, like->shape);
     size_t bytes = tarn_view_bytes(view);
     view->data = calloc(bytes > 0 ? bytes : 1, 1);
-    return view->data ? TARN_OK
-                      : tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for %zu bytes", bytes);
+    return check_memory(view->data, error);
 }
 
-static tarn_view doubles_of(const stack *s, const tarn_view *like)
+/* The part of x that is shown, in the type it is pooled in. */
+static tarn_status load_input(show_data *data, tarn_error *error)
 {
-    return tarn_view_dense(s->numbers, TARN_F64, like->rank, like->shape);
-}
-
-static bool has_winners(const show_data *data)
-{
-    return data->pool.op == TARN_MAX || data->pool.op == TARN_MIN;
+    const show_source *x = &data->request->x;
+    tarn_view part = first_planes(data, &x->view, data->pool.spatial);
+    stack shape;
+    if (!shape_stack(&shape, &part, data->pool.spatial))
+        return make_stack(&data->x, &part, data->pool.spatial, error); /* says what is wrong */
+    tarn_status status = make_dense(&data->x_view, &part, data->request->dtype, error);
+    if (status)
+        return status;
+    tarn_convert(&part, x->swapped, &data->x_view);
+    return read_stack(&data->x, &data->x_view, false, data->pool.spatial, error);
 }
 
 /* y in the type of x, as the program computes it, and the winners. */
-static tarn_status compute_values(show_data *data, const tarn_view *x, tarn_view *y,
-                                  tarn_error *error)
+static tarn_status compute_values(show_data *data, tarn_view *y, tarn_error *error)
 {
+    const tarn_view *x = &data->x_view;
     tarn_view like, indices = {0};
     tarn_status status = tarn_output_view(&data->pool, x, &like, error);
     if (!status)
         status = make_dense(y, &like, like.dtype, error);
-    if (!status && has_winners(data)) {
+    if (!status && (data->pool.op == TARN_MAX || data->pool.op == TARN_MIN)) {
         status = make_dense(&indices, &like, TARN_I64, error);
         data->winners = indices.data;
     }
@@ -157,22 +141,33 @@ static tarn_status compute_values(show_data *data, const tarn_view *x, tarn_view
         status = data->winners ? tarn_pool_indices(&data->pool, x, y, &indices, error)
                                : tarn_pool_forward(&data->pool, x, y, error);
     data->y_dtype = y->dtype;
-    return status ? status : read_stack(&data->y, y, output_spatial(data), error);
+    return status ? status : read_stack(&data->y, y, false, output_spatial(data), error);
+}
+
+/* A tensor of the caller's, which must have the shape of `like`. */
+static tarn_status read_given(const show_data *data, const show_source *given,
+                              const tarn_view *like, int spatial, const char *what, stack *s,
+                              tarn_error *error)
+{
+    tarn_view view = first_planes(data, &given->view, spatial);
+    if (view.rank != like->rank ||
+        memcmp(view.shape, like->shape, (size_t)like->rank * sizeof *like->shape) != 0)
+        return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
+                         "the %s does not have the shape of the %sput", what,
+                         like == &data->x_view ? "in" : "out");
+    return read_stack(s, &view, given->swapped, spatial, error);
 }
 
 /* The cotangent as numbers: the caller's, or ones. */
 static tarn_status read_cotangent(const show_data *data, const tarn_view *y, stack *gy,
                                   tarn_error *error)
 {
-    const tarn_view *given = data->request->gy;
-    tarn_view view = given ? first_planes(data, given, output_spatial(data)) : *y;
-    tarn_status status = read_stack(gy, &view, output_spatial(data), error);
-    for (int64_t k = 0; !status && !given && k < stack_count(gy); k++)
+    int spatial = output_spatial(data);
+    if (data->request->gy)
+        return read_given(data, data->request->gy, y, spatial, "cotangent", gy, error);
+    tarn_status status = make_stack(gy, y, spatial, error);
+    for (int64_t k = 0; !status && k < stack_count(gy); k++)
         gy->numbers[k] = 1;
-    if (!status && (view.rank != y->rank ||
-                    memcmp(view.shape, y->shape, (size_t)y->rank * sizeof *y->shape) != 0))
-        return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
-                         "the cotangent does not have the shape of the output");
     return status;
 }
 
@@ -182,11 +177,10 @@ static tarn_status compute_gradient(show_data *data, const tarn_view *y, tarn_er
     stack gy = {0};
     tarn_status status = read_cotangent(data, y, &gy, error);
     if (!status)
-        status = read_stack(&data->gx, &data->x_view, data->pool.spatial, error);
+        status = make_stack(&data->gx, &data->x_view, data->pool.spatial, error);
     if (!status) {
-        tarn_view x = doubles_of(&data->x, &data->x_view),
-                  gx = doubles_of(&data->gx, &data->x_view);
-        tarn_view cotangent = doubles_of(&gy, y);
+        tarn_view x = doubles_of(&data->x, &data->x_view), cotangent = doubles_of(&gy, y);
+        tarn_view gx = doubles_of(&data->gx, &data->x_view);
         status = tarn_pool_vjp(&data->pool, &x, &cotangent, &gx, error);
     }
     free(gy.numbers);
@@ -195,14 +189,10 @@ static tarn_status compute_gradient(show_data *data, const tarn_view *y, tarn_er
 
 static tarn_status compute_tangent(show_data *data, const tarn_view *y, tarn_error *error)
 {
-    tarn_view given = first_planes(data, data->request->dx, data->pool.spatial);
-    if (given.rank != data->x_view.rank ||
-        memcmp(given.shape, data->x_view.shape, (size_t)given.rank * sizeof *given.shape) != 0)
-        return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
-                         "the tangent does not have the shape of the input");
-    tarn_status status = read_stack(&data->dx, &given, data->pool.spatial, error);
+    tarn_status status = read_given(data, data->request->dx, &data->x_view, data->pool.spatial,
+                                    "tangent", &data->dx, error);
     if (!status)
-        status = read_stack(&data->dy, y, output_spatial(data), error);
+        status = make_stack(&data->dy, y, output_spatial(data), error);
     if (status)
         return status;
     tarn_view x = doubles_of(&data->x, &data->x_view), dx = doubles_of(&data->dx, &data->x_view);
@@ -224,14 +214,13 @@ tarn_status show_data_compute(show_data *data, const show_request *request, tarn
     *data = (show_data){.request = request, .pool = request->pool};
     data->pool.flat = data->pool.window == TARN_GLOBAL && data->pool.flat;
     data->channels = request->colour ? 3 : 1;
-    tarn_view y = {0}, full;
-    tarn_status status = tarn_output_view(&data->pool, &request->x, &full, error); /* checks all */
-    if (!status) {
-        data->x_view = first_planes(data, &request->x, data->pool.spatial);
-        status = read_stack(&data->x, &data->x_view, data->pool.spatial, error);
-    }
+    tarn_view y = {0}, typed = request->x.view, full;
+    typed.dtype = request->dtype;
+    tarn_status status = tarn_output_view(&data->pool, &typed, &full, error); /* checks all of x */
     if (!status)
-        status = compute_values(data, &data->x_view, &y, error);
+        status = load_input(data, error);
+    if (!status)
+        status = compute_values(data, &y, error);
     if (!status) {
         note_sizes(data, &y);
         status = compute_gradient(data, &y, error);
@@ -247,6 +236,7 @@ void show_data_free(show_data *data)
     stack *const stacks[] = {&data->x, &data->y, &data->gx, &data->dx, &data->dy};
     for (size_t k = 0; k < sizeof stacks / sizeof stacks[0]; k++)
         free(stacks[k]->numbers);
+    free(data->x_view.data);
     free(data->winners);
 }
 

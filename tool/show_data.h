@@ -6,16 +6,23 @@
 
 #include <stdbool.h>
 
-/* What is asked for. Views carry data; gy and dx may be NULL. */
+/* A tensor as it lies in its file: axes in the library's order, perhaps not aligned. */
+typedef struct show_source {
+    tarn_view view;
+    bool swapped; /* the bytes of an element come in the other order */
+} show_source;
+
+/* What is asked for. */
 typedef struct show_request {
     const char *name; /* of the input, for the headline */
     tarn_pool pool;
-    tarn_view x;
-    bool colour;  /* the axis before the spatial ones is red, green, blue, perhaps alpha */
-    double white; /* colour: the number that is full light */
-    const tarn_view
+    show_source x;
+    tarn_dtype dtype; /* x is converted to it before pooling */
+    bool colour;      /* the axis before the spatial ones is red, green, blue, perhaps alpha */
+    double white;     /* colour: the number that is full light */
+    const show_source
         *gy; /* cotangent of y; NULL: ones, so that gx is the gradient of the sum of y */
-    const tarn_view *dx; /* tangent of x; NULL: no tangents are shown */
+    const show_source *dx; /* tangent of x; NULL: no tangents are shown */
 } show_request;
 
 /* A tensor as planes (leading axes) of depth slices (outer spatial axes) of rows and columns. */
@@ -31,8 +38,9 @@ typedef struct reach {
 
 typedef struct show_data {
     const show_request *request;
-    tarn_pool pool;   /* of x, which is the input less the leading indices that are not shown */
-    tarn_view x_view; /* shape and type of it */
+    tarn_pool pool;
+    tarn_view
+        x_view; /* what is pooled: the input less the leading indices that are not shown; dense */
     int64_t size[TARN_MAX_SPATIAL], out[TARN_MAX_SPATIAL]; /* cells and windows on each axis */
     tarn_dtype y_dtype;
     stack x, y, gx, dx, dy;

@@ -1,6 +1,6 @@
 #include "show_picture.h"
-#include "checked.h"
-#include "error.h"
+#include "../src/checked.h"
+#include "../src/error.h"
 #include "show_windows.h"
 
 #include <float.h>
@@ -274,8 +274,8 @@ static void draw(const picture *q, canvas *on, const char *headline)
 static void write_headline(const show_data *data, char *text, size_t size)
 {
     char problem[200];
-    tarn_view x = tarn_view_dense(NULL, data->request->x.dtype, data->request->x.rank,
-                                  data->request->x.shape);
+    const tarn_view *file = &data->request->x.view;
+    tarn_view x = tarn_view_dense(NULL, data->request->dtype, file->rank, file->shape);
     if (tarn_problem_format(&data->pool, &x, problem, sizeof problem) < 0)
         problem[0] = 0;
     snprintf(text, size, "%.200s: %s", data->request->name, problem);

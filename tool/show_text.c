@@ -1,5 +1,5 @@
 #include "show_text.h"
-#include "checked.h"
+#include "../src/checked.h"
 
 #include <string.h>
 

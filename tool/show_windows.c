@@ -1,5 +1,5 @@
 #include "show_windows.h"
-#include "checked.h"
+#include "../src/checked.h"
 
 #include <stdlib.h>
 

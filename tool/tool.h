@@ -148,6 +148,7 @@ void tool_print_help(const tool_command *command); /* NULL: of the program */
 void tool_print_manual(void);                      /* tarn.1 */
 bool tool_run_completion(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_pool(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_show(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_shape(const tool_call *call, tarn_complaint *complaint);
 
 #endif
