@@ -237,6 +237,7 @@ bool tarn_npy_decode(tarn_bytes bytes, tarn_array *array, tarn_complaint *compla
     void *data = (void *)(uintptr_t)(bytes.data + p.end); /* a view is also what outputs are */
     array->view = p.fortran ? fortran_view(data, p.dtype, p.rank, p.shape)
                             : tarn_view_dense(data, p.dtype, p.rank, p.shape);
+    array->fortran = p.fortran;
     array->swapped = p.big_endian != is_big_endian() && tarn_dtype_size(p.dtype) > 1;
     return true;
 }
