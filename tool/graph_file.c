@@ -5,21 +5,48 @@
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
+static bool no_memory(tarn_complaint *complaint)
+{
+    return tarn_complain(complaint, FAILED_WORK, "no memory for a graph of that size");
+}
+
+static bool describe_port(const graph_file *file, tarn_value value, graph_port *port,
+                          tarn_complaint *complaint)
+{
+    tarn_error error;
+    *port = (graph_port){.name = tarn_graph_value_name(file->graph, value), .wanted = true};
+    return !tarn_graph_view(file->graph, value, &port->view, &error) ||
+           tool_complain_library(complaint, &error);
+}
+
 static bool make_ports(const graph_file *file, int count,
                        tarn_value (*value_of)(const tarn_graph *graph, int k), graph_port **ports,
                        tarn_complaint *complaint)
 {
-    tarn_error error;
     *ports = calloc((size_t)(count > 0 ? count : 1), sizeof **ports);
     if (!*ports)
-        return tarn_complain(complaint, FAILED_WORK, "no memory for a graph of that size");
-    for (int k = 0; k < count; k++) {
-        graph_port *port = &(*ports)[k];
-        tarn_value value = value_of(file->graph, k);
-        port->name = tarn_graph_value_name(file->graph, value);
-        port->wanted = 1;
-        if (tarn_graph_view(file->graph, value, &port->view, &error))
+        return no_memory(complaint);
+    for (int k = 0; k < count; k++)
+        if (!describe_port(file, value_of(file->graph, k), &(*ports)[k], complaint))
+            return false;
+    return true;
+}
+
+bool graph_file_keep_all(graph_file *file, tarn_complaint *complaint)
+{
+    int values = tarn_graph_values(file->graph);
+    tarn_error error;
+    graph_port *more =
+        realloc(file->output, ((size_t)file->outputs + (size_t)values) * sizeof *more);
+    if (!more)
+        return no_memory(complaint);
+    file->output = more;
+    for (tarn_value v = 0; v < values; v++) {
+        if (tarn_graph_output(file->graph, v, &error))
             return tool_complain_library(complaint, &error);
+        if (!describe_port(file, v, &more[file->outputs], complaint))
+            return false;
+        file->outputs++;
     }
     return true;
 }
@@ -31,8 +58,8 @@ bool graph_file_open(const char *path, int64_t memory, graph_file *file, tarn_co
     *file = (graph_file){.path = path};
     tarn_complaint_file(complaint, path);
     bool good = tarn_region_open(path, memory, &text, complaint);
-    if (good && tarn_graph_load(&file->graph, (const char *)text.data, text.size, NULL, NULL, NULL,
-                                &error))
+    if (good &&
+        tarn_graph_load(&file->graph, (const char *)text.data, text.size, NULL, NULL, NULL, &error))
         good = tarn_complain(complaint, FAILED_WORK, "%s", error.message);
     tarn_region_close(&text);
     if (!good)
@@ -48,11 +75,8 @@ bool graph_file_open(const char *path, int64_t memory, graph_file *file, tarn_co
 
 static void free_ports(graph_port *ports, int count)
 {
-    for (int k = 0; ports && k < count; k++) {
-        free(ports[k].value);
-        free(ports[k].tangent);
-        free(ports[k].cotangent);
-    }
+    for (int k = 0; ports && k < count * GRAPH_TENSORS; k++)
+        free(ports[k / GRAPH_TENSORS].tensor[k % GRAPH_TENSORS]);
     free(ports);
 }
 
@@ -64,38 +88,44 @@ void graph_file_close(graph_file *file)
     *file = (graph_file){0};
 }
 
-bool graph_port_room(const graph_port *port, void **slot, tarn_complaint *complaint)
+/* ---- Tensors -------------------------------------------------------------------------------- */
+
+bool graph_port_room(graph_port *port, graph_tensor which, tarn_complaint *complaint)
 {
     size_t bytes = tarn_view_bytes(&port->view);
-    if (!*slot)
-        *slot = calloc(bytes > 0 ? bytes : 1, 1);
-    return *slot || tarn_complain(complaint, FAILED_WORK, "no memory for the %zu bytes of %s",
-                                  bytes, port->name);
+    if (!port->tensor[which])
+        port->tensor[which] = calloc(bytes > 0 ? bytes : 1, 1);
+    return port->tensor[which] ||
+           tarn_complain(complaint, FAILED_WORK, "no memory for the %zu bytes of %s", bytes,
+                         port->name);
+}
+
+tarn_view graph_port_view(const graph_port *port, graph_tensor which)
+{
+    tarn_view view = port->view;
+    view.data = port->tensor[which];
+    return view;
+}
+
+static bool make_room(graph_port *ports, int count, tarn_mode mode, bool values,
+                      tarn_complaint *complaint)
+{
+    static const graph_tensor derivative[TARN_MODES] = {GRAPH_VALUE, GRAPH_TANGENT,
+                                                        GRAPH_COTANGENT};
+    bool good = true;
+    for (int k = 0; good && k < count; k++) {
+        if (values)
+            good = graph_port_room(&ports[k], GRAPH_VALUE, complaint);
+        if (good && ports[k].wanted)
+            good = graph_port_room(&ports[k], derivative[mode], complaint);
+    }
+    return good;
 }
 
 bool graph_file_room(graph_file *file, tarn_mode mode, bool values, tarn_complaint *complaint)
 {
-    bool good = true;
-    for (int k = 0; good && k < file->inputs; k++) {
-        graph_port *port = &file->input[k];
-        good = graph_port_room(port, &port->value, complaint);
-        if (good && mode == TARN_GRAPH_JVP && port->wanted)
-            good = graph_port_room(port, &port->tangent, complaint);
-        if (good && mode == TARN_GRAPH_VJP && port->wanted)
-            good = graph_port_room(port, &port->cotangent, complaint);
-    }
-    for (int k = 0; good && k < file->outputs; k++) {
-        graph_port *port = &file->output[k];
-        if (!port->wanted)
-            continue;
-        if (values || mode == TARN_GRAPH_FORWARD)
-            good = graph_port_room(port, &port->value, complaint);
-        if (good && mode == TARN_GRAPH_JVP)
-            good = graph_port_room(port, &port->tangent, complaint);
-        if (good && mode == TARN_GRAPH_VJP)
-            good = graph_port_room(port, &port->cotangent, complaint);
-    }
-    return good;
+    return make_room(file->input, file->inputs, mode, true, complaint) &&
+           make_room(file->output, file->outputs, mode, values, complaint);
 }
 
 /* ---- Running -------------------------------------------------------------------------------- */
@@ -114,7 +144,7 @@ bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, uin
     tarn_error error;
     *program = NULL;
     if (!wanted)
-        return tarn_complain(complaint, FAILED_WORK, "no memory for a graph of that size");
+        return no_memory(complaint);
     options.isa = isa;
     list_wanted(file->input, file->inputs, wanted);
     list_wanted(file->output, file->outputs, wanted + file->inputs);
@@ -125,17 +155,12 @@ bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, uin
     return good || tool_complain_library(complaint, &error);
 }
 
-enum { VALUES, TANGENTS, COTANGENTS, KINDS };
-
 /* Pointers of all ports, kind by kind. */
 static void **list_tensors(const graph_port *ports, int count)
 {
-    void **list = malloc(((size_t)count * KINDS + 1) * sizeof *list);
-    for (int k = 0; list && k < count; k++) {
-        list[VALUES * count + k] = ports[k].value;
-        list[TANGENTS * count + k] = ports[k].tangent;
-        list[COTANGENTS * count + k] = ports[k].cotangent;
-    }
+    void **list = malloc(((size_t)count * GRAPH_TENSORS + 1) * sizeof *list);
+    for (int k = 0; list && k < count * GRAPH_TENSORS; k++)
+        list[k] = ports[k % count].tensor[k / count];
     return list;
 }
 
@@ -143,19 +168,20 @@ static tarn_status run_mode(const graph_file *file, tarn_mode mode, tarn_program
                             void **in, void **out, tarn_error *error)
 {
     const void *const *x = (const void *const *)in;
-    const void *const *dx = x + TANGENTS * file->inputs;
-    const void *const *gy = (const void *const *)out + COTANGENTS * file->outputs;
+    const void *const *dx = x + GRAPH_TANGENT * file->inputs;
+    const void *const *gy = (const void *const *)out + GRAPH_COTANGENT * file->outputs;
     if (mode == TARN_GRAPH_FORWARD)
         return tarn_program_forward(program, x, out, error);
     if (mode == TARN_GRAPH_JVP)
-        return tarn_program_jvp(program, x, dx, out, out + TANGENTS * file->outputs, error);
-    return tarn_program_vjp(program, x, gy, out, in + COTANGENTS * file->inputs, error);
+        return tarn_program_jvp(program, x, dx, out, out + GRAPH_TANGENT * file->outputs, error);
+    return tarn_program_vjp(program, x, gy, out, in + GRAPH_COTANGENT * file->inputs, error);
 }
 
 bool graph_file_run(const graph_file *file, tarn_mode mode, tarn_program *program,
                     tarn_complaint *complaint)
 {
-    tarn_error error = {.code = TARN_NO_MEMORY, .axis = -1, .message = "no memory to run the graph"};
+    tarn_error error = {
+        .code = TARN_NO_MEMORY, .axis = -1, .message = "no memory to run the graph"};
     void **in = list_tensors(file->input, file->inputs);
     void **out = list_tensors(file->output, file->outputs);
     bool good = in && out && !run_mode(file, mode, program, in, out, &error);

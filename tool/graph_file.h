@@ -5,12 +5,20 @@
 #include "tarn_graph.h"
 #include "tool.h"
 
-/* The tensors of one input or output, dense, in the type of its value; NULL: not there. */
+/* The tensors that an input or output can have. */
+typedef enum graph_tensor {
+    GRAPH_VALUE,
+    GRAPH_TANGENT,
+    GRAPH_COTANGENT,
+    GRAPH_TENSORS
+} graph_tensor;
+
+/* An input or output. */
 typedef struct graph_port {
     const char *name;
-    tarn_view view; /* shape and type */
-    void *value, *tangent, *cotangent;
-    unsigned char wanted; /* as tarn_request.inputs and .outputs: takes part */
+    tarn_view view;              /* shape and type of its tensors, which are dense */
+    void *tensor[GRAPH_TENSORS]; /* NULL: not there */
+    bool wanted;                 /* takes part: as tarn_request.inputs and .outputs */
 } graph_port;
 
 typedef struct graph_file {
@@ -21,14 +29,16 @@ typedef struct graph_file {
 } graph_file;
 
 /* Loads a graph; errors name line and column. Close it with graph_file_close(), also on failure. */
-bool graph_file_open(const char *path, int64_t memory, graph_file *file,
-                     tarn_complaint *complaint);
+bool graph_file_open(const char *path, int64_t memory, graph_file *file, tarn_complaint *complaint);
 void graph_file_close(graph_file *file);
 
-/* Room for a tensor of a port, zeroed; `slot` is one of its three. */
-bool graph_port_room(const graph_port *port, void **slot, tarn_complaint *complaint);
+/* Room for a tensor that is not there yet, zeroed. */
+bool graph_port_room(graph_port *port, graph_tensor which, tarn_complaint *complaint);
+/* The tensor with its data. */
+tarn_view graph_port_view(const graph_port *port, graph_tensor which);
 
-/* Room for every tensor of a mode that is not there yet, of the ports that take part. */
+/* Room for every tensor that a mode reads or writes, of the ports that take part; with `values` also for
+ * the values of outputs. */
 bool graph_file_room(graph_file *file, tarn_mode mode, bool values, tarn_complaint *complaint);
 
 /* Compiles what takes part; `isa` 0 is all. */
@@ -38,9 +48,22 @@ bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, uin
 bool graph_file_run(const graph_file *file, tarn_mode mode, tarn_program *program,
                     tarn_complaint *complaint);
 
-/* The adjoint identity, finite differences, and the program against one that keeps every value and uses the
- * specification alone; with `other`, also whether both graphs compute the same. Tensors that are not there
- * are made up. Prints a line for each; false also if one fails. */
-bool graph_file_check(graph_file *file, graph_file *other, tarn_complaint *complaint);
+/* Makes every value an output, behind those there are: then none shares its memory. */
+bool graph_file_keep_all(graph_file *file, tarn_complaint *complaint);
+
+/* What a check found. */
+typedef struct graph_finding {
+    const char *name;
+    bool holds;
+    char text[160];
+} graph_finding;
+
+enum { GRAPH_CHECKS = 4 };
+
+/* The adjoint identity, finite differences, the program against one that keeps every value and uses the
+ * specification alone, and with `other` whether both graphs compute the same. Tensors that are not there
+ * are made up; *count says how many findings there are. False if a check could not be made. */
+bool graph_file_check(graph_file *file, graph_file *other, graph_finding findings[GRAPH_CHECKS],
+                      int *count, tarn_complaint *complaint);
 
 #endif

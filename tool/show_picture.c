@@ -131,7 +131,10 @@ static bool add_windows(picture *q)
 {
     const show_data *data = q->data;
     panel *p = &q->panels[q->windows = q->count++];
-    snprintf(p->title, sizeof p->title, data->winners ? "windows, winners" : "windows");
+    snprintf(p->title, sizeof p->title, "windows%s",
+             !data->winners                       ? ""
+             : data->pool.ties == TARN_TIES_FIRST ? ", winners"
+                                                  : ", first winners");
     p->scale = value_scale(data);
     if (!windows_panel(p, data, &q->part))
         return false;

@@ -25,6 +25,8 @@ enum {
     INDICES = 1 << 10,    /* and may write indices */
     DERIVATIVE = 1 << 11, /* or derivatives instead */
     RUN = 1 << 12,        /* runs kernels */
+    NAMED = 1 << 14,      /* takes NAME=FILE, for several names */
+    DRAW_GRAPH = 1 << 15, /* draws or compares graphs */
     EVERY = 1 << 13,      /* every command */
     ANY_WINDOW =
         SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | PROBLEM | OPERATOR
@@ -69,11 +71,19 @@ const tool_command *tool_find_command(const char *name);
 
 enum { MOST_WORDS = 64 };
 
+/* One use of an option that may be used more than once. */
+typedef struct tool_named {
+    tool_option_id option;
+    const char *value;
+} tool_named;
+
 struct tool_call {
     const tool_command *command;
     const char *value[OPTIONS]; /* NULL: not given; of a switch: "" */
     int words;                  /* arguments that are not options */
     const char *word[MOST_WORDS];
+    int nameds; /* options of the group NAMED, in their order */
+    tool_named named[MOST_WORDS];
 };
 
 static inline bool tool_given(const tool_call *call, tool_option_id option)
@@ -148,6 +158,7 @@ void tool_print_help(const tool_command *command); /* NULL: of the program */
 void tool_print_manual(void);                      /* tarn.1 */
 bool tool_run_completion(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_pool(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_graph(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_show(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_shape(const tool_call *call, tarn_complaint *complaint);
 
