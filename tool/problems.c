@@ -261,6 +261,12 @@ static bool read_layout(const tool_call *call, tool_problem *problem, tarn_compl
     return true;
 }
 
+/* Pictures have integers: where those will not do, they are taken as f32. */
+static bool needs_floats(const tool_call *call, const tarn_pool *pool)
+{
+    return pool->op == TARN_SMOOTH || tool_given(call, OPTION_JVP) || tool_given(call, OPTION_VJP);
+}
+
 /* A problem out of options and the one word that is left: a shape or a file. */
 static bool from_options(const tool_call *call, const tool_command *operation, const char *word,
                          tool_problem *problem, tarn_complaint *complaint)
@@ -278,6 +284,8 @@ static bool from_options(const tool_call *call, const tool_command *operation, c
         !read_pool(call, operation, file.rank, &problem->pool, complaint))
         return false;
     problem->x = tool_logical_view(&file, problem->pool.spatial, problem->channels_last);
+    if (tarn_array_is_picture(&problem->file) && needs_floats(call, &problem->pool))
+        problem->x.dtype = TARN_F32;
     return !tool_given(call, OPTION_DTYPE) || read_dtype(call, &problem->x.dtype, complaint);
 }
 

@@ -110,6 +110,9 @@ bool tool_read_size(const tool_call *call, tool_option_id option, int64_t *bytes
 /* What --memory says, or a quarter of the machine. */
 bool tool_read_memory(const tool_call *call, int64_t *memory, tarn_complaint *complaint);
 
+/* Threads and kernel families, as --threads and --isa say. */
+bool tool_read_options(const tool_call *call, tarn_options *options, tarn_complaint *complaint);
+
 /* ---- Problems ------------------------------------------------------------------------------ */
 
 /* What a call is about: the pooling, and the input. */

@@ -10,6 +10,7 @@
 typedef struct tarn_array {
     tarn_view view;      /* axes in the order of the file; data may not be aligned to its element */
     bool swapped;        /* the bytes of an element come in the other order */
+    bool fortran;        /* the first axis is the innermost one */
     int64_t white;       /* pictures: the value of white, 1..65535; other arrays: 0 */
     tarn_region file;    /* the bytes of the file */
     tarn_region decoded; /* what was made of them; empty if `view` lies in the file itself */
