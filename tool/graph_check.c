@@ -109,24 +109,24 @@ static bool make_up_all(graph_file *file, tarn_complaint *complaint)
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
-static bool run_once(graph_file *file, tarn_mode mode, uint32_t isa, tarn_complaint *complaint)
+static bool run_once(graph_file *file, tarn_mode mode, tarn_complaint *complaint)
 {
     tarn_program *program = NULL;
     bool good = graph_file_room(file, mode, true, complaint) &&
-                graph_file_compile(file, mode, true, isa, &program, complaint) &&
+                graph_file_compile(file, mode, true, &program, complaint) &&
                 graph_file_run(file, mode, program, complaint);
     tarn_program_destroy(program);
     return good;
 }
 
 /* Values and tangents of the first `outputs` outputs, and gradients, into the ports. */
-static bool compute(graph_file *file, int outputs, uint32_t isa, tarn_complaint *complaint)
+static bool compute(graph_file *file, int outputs, tarn_complaint *complaint)
 {
-    if (!run_once(file, TARN_GRAPH_JVP, isa, complaint))
+    if (!run_once(file, TARN_GRAPH_JVP, complaint))
         return false;
     for (int k = outputs; k < file->outputs; k++)
         file->output[k].wanted = false; /* a cotangent of 0 would add to the sums of gradients */
-    return run_once(file, TARN_GRAPH_VJP, isa, complaint);
+    return run_once(file, TARN_GRAPH_VJP, complaint);
 }
 
 /* Results that were taken away from the ports, so that they can be computed again. */
@@ -294,7 +294,7 @@ static bool run_at_places(graph_file *file, double **x, double **values, double 
 {
     static const double steps[PLACES] = {0, 1, -1};
     tarn_program *program;
-    if (!graph_file_compile(file, TARN_GRAPH_FORWARD, true, 0, &program, complaint))
+    if (!graph_file_compile(file, TARN_GRAPH_FORWARD, true, &program, complaint))
         return false;
     bool good = true;
     for (int p = 0; good && p < PLACES; p++)
@@ -378,8 +378,8 @@ static bool check_specification(graph_file *file, const results *fast, graph_fin
     found->holds = true;
     if (!(tarn_isa_available() & TARN_ISA_SPEC))
         return snprintf(found->text, sizeof found->text, "not tried: TARN_ISA leaves it out"), true;
-    if (!graph_file_keep_all(file, complaint) ||
-        !compute(file, fast->outputs, TARN_ISA_SPEC, complaint))
+    file->options.isa = TARN_ISA_SPEC;
+    if (!graph_file_keep_all(file, complaint) || !compute(file, fast->outputs, complaint))
         return false;
     int count = differing(file, fast), all = 2 * fast->outputs + fast->inputs;
     found->holds = count == 0;
@@ -431,7 +431,7 @@ static bool lend_all(const graph_file *file, graph_file *other, tarn_complaint *
 static bool check_same(const graph_file *file, graph_file *other, const results *fast,
                        graph_finding *found, tarn_complaint *complaint)
 {
-    if (!lend_all(file, other, complaint) || !compute(other, other->outputs, 0, complaint))
+    if (!lend_all(file, other, complaint) || !compute(other, other->outputs, complaint))
         return false;
     int count = differing(other, fast);
     found->name = "same as";
@@ -448,10 +448,10 @@ bool graph_file_check(graph_file *file, graph_file *other, graph_finding finding
 {
     results fast = {0};
     *count = 0;
-    bool good = make_up_all(file, complaint) && compute(file, file->outputs, 0, complaint) &&
+    bool good = make_up_all(file, complaint) && compute(file, file->outputs, complaint) &&
                 check_adjoint(file, &findings[(*count)++], complaint) &&
                 check_differences(file, &findings[(*count)++], complaint) &&
-                compute(file, file->outputs, 0, complaint) && take_results(file, &fast, complaint);
+                compute(file, file->outputs, complaint) && take_results(file, &fast, complaint);
     if (good && other)
         good = check_same(file, other, &fast, &findings[(*count)++], complaint);
     good = good && check_specification(file, &fast, &findings[(*count)++], complaint);

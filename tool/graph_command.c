@@ -304,7 +304,7 @@ static bool run_verb(graph_job *job, tarn_complaint *complaint)
     tarn_program *program = NULL;
     bool good = transfer(job, false, complaint) && check_inputs(&job->file, complaint) &&
                 want(job, complaint) && graph_file_room(&job->file, mode, values, complaint) &&
-                graph_file_compile(&job->file, mode, values, 0, &program, complaint) &&
+                graph_file_compile(&job->file, mode, values, &program, complaint) &&
                 graph_file_run(&job->file, mode, program, complaint) &&
                 transfer(job, true, complaint) && report(job, program, complaint);
     tarn_program_destroy(program);
@@ -334,9 +334,10 @@ static bool check_verb(graph_job *job, tarn_complaint *complaint)
     graph_file other = {0};
     graph_finding findings[GRAPH_CHECKS];
     int count = 0;
-    bool good = transfer(job, false, complaint) &&
-                (!path || graph_file_open(path, job->memory, &other, complaint)) &&
-                graph_file_check(&job->file, path ? &other : NULL, findings, &count, complaint);
+    bool good =
+        transfer(job, false, complaint) &&
+        (!path || graph_file_open(path, job->memory, &job->file.options, &other, complaint)) &&
+        graph_file_check(&job->file, path ? &other : NULL, findings, &count, complaint);
     graph_file_close(&other);
     if (good)
         print_findings(findings, count, tool_given(job->call, OPTION_JSON));
@@ -376,7 +377,7 @@ static bool dot_verb(graph_job *job, tarn_complaint *complaint)
     char *text = NULL;
     want_floating(job->file.input, job->file.inputs);
     bool good = read_pass(job->call, &mode, complaint) &&
-                graph_file_compile(&job->file, mode, false, 0, &program, complaint);
+                graph_file_compile(&job->file, mode, false, &program, complaint);
     if (good) {
         int64_t length = tarn_graph_dot(job->file.graph, program, NULL, 0);
         text = length >= 0 ? malloc((size_t)length + 1) : NULL;
@@ -415,9 +416,11 @@ bool tool_run_graph(const tool_call *call, tarn_complaint *complaint)
     static bool (*const act[VERBS])(graph_job * job, tarn_complaint * complaint) = {
         run_verb, run_verb, run_verb, check_verb, dot_verb};
     graph_job job = {.call = call};
+    tarn_options options;
     bool good =
         read_verb(call, &job.verb, complaint) && tool_read_memory(call, &job.memory, complaint) &&
-        graph_file_open(call->word[1], job.memory, &job.file, complaint) &&
+        tool_read_options(call, &options, complaint) &&
+        graph_file_open(call->word[1], job.memory, &options, &job.file, complaint) &&
         (job.verb == DOT_VERB ? check_dot_options(call, complaint) : bind_all(&job, complaint)) &&
         act[job.verb](&job, complaint);
     graph_file_close(&job.file);

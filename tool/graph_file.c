@@ -51,11 +51,12 @@ bool graph_file_keep_all(graph_file *file, tarn_complaint *complaint)
     return true;
 }
 
-bool graph_file_open(const char *path, int64_t memory, graph_file *file, tarn_complaint *complaint)
+bool graph_file_open(const char *path, int64_t memory, const tarn_options *options,
+                     graph_file *file, tarn_complaint *complaint)
 {
     tarn_region text = {0};
     tarn_error error;
-    *file = (graph_file){.path = path};
+    *file = (graph_file){.path = path, .options = *options};
     tarn_complaint_file(complaint, path);
     bool good = tarn_region_open(path, memory, &text, complaint);
     if (good &&
@@ -136,21 +137,19 @@ static void list_wanted(const graph_port *ports, int count, unsigned char *list)
         list[k] = ports[k].wanted;
 }
 
-bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, uint32_t isa,
-                        tarn_program **program, tarn_complaint *complaint)
+bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, tarn_program **program,
+                        tarn_complaint *complaint)
 {
     unsigned char *wanted = malloc((size_t)file->inputs + (size_t)file->outputs + 1);
-    tarn_options options = tarn_options_default();
     tarn_error error;
     *program = NULL;
     if (!wanted)
         return no_memory(complaint);
-    options.isa = isa;
     list_wanted(file->input, file->inputs, wanted);
     list_wanted(file->output, file->outputs, wanted + file->inputs);
     tarn_request request = {mode, values, wanted + file->inputs,
                             mode == TARN_GRAPH_FORWARD ? NULL : wanted};
-    bool good = !tarn_graph_compile(program, file->graph, &request, &options, &error);
+    bool good = !tarn_graph_compile(program, file->graph, &request, &file->options, &error);
     free(wanted);
     return good || tool_complain_library(complaint, &error);
 }

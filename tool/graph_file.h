@@ -23,13 +23,15 @@ typedef struct graph_port {
 
 typedef struct graph_file {
     const char *path;
+    tarn_options options; /* threads and kernel families */
     tarn_graph *graph;
     int inputs, outputs;
     graph_port *input, *output;
 } graph_file;
 
 /* Loads a graph; errors name line and column. Close it with graph_file_close(), also on failure. */
-bool graph_file_open(const char *path, int64_t memory, graph_file *file, tarn_complaint *complaint);
+bool graph_file_open(const char *path, int64_t memory, const tarn_options *options,
+                     graph_file *file, tarn_complaint *complaint);
 void graph_file_close(graph_file *file);
 
 /* Room for a tensor that is not there yet, zeroed. */
@@ -41,9 +43,9 @@ tarn_view graph_port_view(const graph_port *port, graph_tensor which);
  * the values of outputs. */
 bool graph_file_room(graph_file *file, tarn_mode mode, bool values, tarn_complaint *complaint);
 
-/* Compiles what takes part; `isa` 0 is all. */
-bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, uint32_t isa,
-                        tarn_program **program, tarn_complaint *complaint);
+/* Compiles what takes part, with the options of the file. */
+bool graph_file_compile(const graph_file *file, tarn_mode mode, bool values, tarn_program **program,
+                        tarn_complaint *complaint);
 /* Runs a program of that mode on the tensors of the ports. */
 bool graph_file_run(const graph_file *file, tarn_mode mode, tarn_program *program,
                     tarn_complaint *complaint);
