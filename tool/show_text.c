@@ -79,6 +79,14 @@ static void print_slices(const table *tables, int count, const show_data *data, 
     }
 }
 
+static int total_width(const table *tables, int count)
+{
+    int width = -GAP;
+    for (int k = 0; k < count; k++)
+        width += tables[k].width + GAP;
+    return width;
+}
+
 void show_text(const show_data *data, FILE *file)
 {
     table all[TABLES] = {{"x, * wins", &data->x, true, 0, 0},
@@ -86,16 +94,16 @@ void show_text(const show_data *data, FILE *file)
                          {"gx", &data->gx, false, 0, 0},
                          {"dx", &data->dx, false, 0, 0},
                          {"dy", &data->dy, false, 0, 0}};
-    int count = data->dx.numbers ? 5 : 3, width = 0, owed = 0;
+    int count = data->dx.numbers ? 5 : 3, owed = 0;
     if (data->x.rows > MOST_ROWS || data->x.columns > LINE || data->x.planes * data->x.depth > 4)
         return;
     all[0].starred = data->winners != NULL;
     all[0].title = data->winners ? all[0].title : "x";
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < count; k++)
         measure(&all[k]);
-        width += all[k].width + GAP;
-    }
-    if (width > LINE)
+    while (count > 0 && total_width(all, count) > LINE)
+        count--;
+    if (count == 0)
         return;
     for (int k = 0; k < count; k++) {
         fprintf(file, "%*s%s", owed, "", all[k].title);

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Prints nothing if the arrays are too large for a terminal. A star marks numbers that win. */
+/* Prints as many of them as fit a line, none if not even the input does. A star marks numbers that win. */
 void show_text(const show_data *data, FILE *file);
 
 #endif
