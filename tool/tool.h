@@ -151,6 +151,9 @@ void tool_print_help(const tool_command *command); /* NULL: of the program */
 void tool_print_manual(void);                      /* tarn.1 */
 bool tool_run_completion(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_pool(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_bench(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_check(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_explain(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_shape(const tool_call *call, tarn_complaint *complaint);
 
 #endif
