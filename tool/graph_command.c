@@ -318,7 +318,7 @@ static void print_findings(const graph_finding *findings, int count, bool json)
     for (int k = 0; k < count; k++) {
         const graph_finding *f = &findings[k];
         if (!json) {
-            printf("%-20s %-6s %s\n", f->name, f->holds ? "ok" : "FAILED", f->text);
+            printf("%-7s %s: %s\n", f->holds ? "ok" : "FAILED", f->name, f->text);
             continue;
         }
         printf("%s{\"check\": \"%s\", \"holds\": %s, \"text\": ", k ? ", " : "[", f->name,

@@ -57,23 +57,34 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-static bool write_dots(const char *path, tarn_output *output, const canvas *drawing,
+/* What kind of picture a name asks for; standard output is a PNG. False for kinds without colours. */
+static bool find_kind(const char *path, bool *svg, tarn_file_kind *kind, tarn_complaint *complaint)
+{
+    *svg = ends_with(path, ".svg");
+    *kind = strcmp(path, "-") == 0 ? TARN_FILE_PNG : tarn_file_kind_of(path);
+    if (*svg || *kind == TARN_FILE_PNG || *kind == TARN_FILE_PPM || *kind == TARN_FILE_PNM ||
+        *kind == TARN_FILE_PAM)
+        return true;
+    return tool_complain_option(complaint, OPTION_OUTPUT,
+                                "'%.60s' is no picture in colour: say FILE.png or FILE.svg", path);
+}
+
+static bool write_dots(tarn_output *output, tarn_file_kind kind, const canvas *drawing,
                        tarn_complaint *complaint)
 {
     int64_t shape[3] = {drawing->height, drawing->width, 3};
     tarn_view picture = tarn_view_dense(drawing->data, TARN_U8, 3, shape);
-    tarn_file_kind kind = strcmp(path, "-") == 0 ? TARN_FILE_PNG : tarn_file_kind_of(path);
     return tarn_picture_write(output, kind, &picture, 255, complaint);
 }
 
-static bool write_picture(const char *path, const canvas *drawing, bool svg,
+static bool write_picture(const char *path, const canvas *drawing, bool svg, tarn_file_kind kind,
                           tarn_complaint *complaint)
 {
     tarn_output output;
     if (!tarn_output_open(path, 0, &output, complaint))
         return false;
     if (svg ? tarn_output_write(&output, drawing->data, drawing->bytes, complaint)
-            : write_dots(path, &output, drawing, complaint))
+            : write_dots(&output, kind, drawing, complaint))
         return tarn_output_commit(&output, complaint);
     tarn_output_abandon(&output);
     return false;
@@ -97,15 +108,18 @@ static void report(const tool_call *call, const show_data *data, const canvas *d
 static bool show(const tool_call *call, const show_request *request, tarn_complaint *complaint)
 {
     const char *path = call->value[OPTION_OUTPUT];
-    bool svg = ends_with(path, ".svg");
+    bool svg;
+    tarn_file_kind kind;
     show_data data;
     canvas drawing = {0};
     tarn_error error;
+    if (!find_kind(path, &svg, &kind, complaint))
+        return false;
     bool good = !show_data_compute(&data, request, &error) &&
                 !show_picture(&data, svg ? canvas_open_svg : canvas_open_dots, &drawing, &error);
     if (!good)
         tool_complain_library(complaint, &error);
-    good = good && write_picture(path, &drawing, svg, complaint);
+    good = good && write_picture(path, &drawing, svg, kind, complaint);
     if (good)
         report(call, &data, &drawing);
     canvas_close(&drawing);

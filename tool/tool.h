@@ -163,6 +163,9 @@ bool tool_run_completion(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_pool(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_graph(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_show(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_bench(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_check(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_explain(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_shape(const tool_call *call, tarn_complaint *complaint);
 
 #endif
