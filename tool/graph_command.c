@@ -313,38 +313,24 @@ static bool run_verb(graph_job *job, tarn_complaint *complaint)
 
 /* ---- check, dot ----------------------------------------------------------------------------- */
 
-static void print_findings(const graph_finding *findings, int count, bool json)
-{
-    for (int k = 0; k < count; k++) {
-        const graph_finding *f = &findings[k];
-        if (!json) {
-            printf("%-7s %s: %s\n", f->holds ? "ok" : "FAILED", f->name, f->text);
-            continue;
-        }
-        printf("%s{\"check\": \"%s\", \"holds\": %s, \"text\": ", k ? ", " : "[", f->name,
-               f->holds ? "true" : "false");
-        tool_json_string(stdout, f->text);
-        fputs(k + 1 < count ? "}" : "}]\n", stdout);
-    }
-}
-
 static bool check_verb(graph_job *job, tarn_complaint *complaint)
 {
     const char *path = job->call->value[OPTION_SAME_AS];
     graph_file other = {0};
     graph_finding findings[GRAPH_CHECKS];
-    int count = 0;
+    int count = 0, failures = 0;
     bool good =
         transfer(job, false, complaint) &&
         (!path || graph_file_open(path, job->memory, &job->file.options, &other, complaint)) &&
         graph_file_check(&job->file, path ? &other : NULL, findings, &count, complaint);
     graph_file_close(&other);
-    if (good)
-        print_findings(findings, count, tool_given(job->call, OPTION_JSON));
-    for (int k = 0; k < count && good; k++)
-        good = findings[k].holds ||
-               tarn_complain(complaint, FAILED_WORK, "a check failed: %s", findings[k].name);
-    return good;
+    for (int k = 0; k < count && good; k++) {
+        tool_print_answer(findings[k].name, findings[k].holds, findings[k].text,
+                          tool_given(job->call, OPTION_JSON));
+        failures += !findings[k].holds;
+    }
+    return good && (failures == 0 ||
+                    tarn_complain(complaint, FAILED_WORK, "%d of the checks failed", failures));
 }
 
 static bool read_pass(const tool_call *call, tarn_mode *mode, tarn_complaint *complaint)

@@ -146,6 +146,9 @@ bool tool_complain_library(tarn_complaint *complaint, const tarn_error *error);
 /* Prints the complaint to standard error: "tarn: in.npy: byte 8: ...", or one line of JSON. */
 void tool_print_complaint(const tarn_complaint *complaint, bool json);
 
+/* Prints what a check found, as a line of text or of JSON. */
+void tool_print_answer(const char *check, bool ok, const char *note, bool json);
+
 /* A string with quotes and escapes; a list of numbers such as [1, 64, 56, 56]. */
 void tool_json_string(FILE *file, const char *text);
 void tool_json_numbers(FILE *file, const int64_t *numbers, int count);
