@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    PLANES_SHOWN = 4,             /* leading indices beyond that are left out */
+    PLANES_SHOWN = 9,             /* leading indices beyond that are left out */
     MOST_CELLS = 64 * 1024 * 1024 /* of one tensor: half a gigabyte of numbers */
 };
 
@@ -110,6 +110,14 @@ static tarn_status make_dense(tarn_view *view, const tarn_view *like, tarn_dtype
     return check_memory(view->data, error);
 }
 
+static int64_t leading_indices(const tarn_view *view, int spatial)
+{
+    int64_t count = 1;
+    for (int a = 0; a < view->rank - spatial; a++)
+        count *= view->shape[a]; /* fits: the problem was checked */
+    return count;
+}
+
 /* The part of x that is shown, in the type it is pooled in. */
 static tarn_status load_input(show_data *data, tarn_error *error)
 {
@@ -122,6 +130,7 @@ static tarn_status load_input(show_data *data, tarn_error *error)
     if (status)
         return status;
     tarn_convert(&part, x->swapped, &data->x_view);
+    data->left_out = leading_indices(&x->view, data->pool.spatial) - shape.planes;
     return read_stack(&data->x, &data->x_view, false, data->pool.spatial, error);
 }
 
@@ -158,32 +167,45 @@ static tarn_status read_given(const show_data *data, const show_source *given,
     return read_stack(s, &view, given->swapped, spatial, error);
 }
 
-/* The cotangent as numbers: the caller's, or ones. */
-static tarn_status read_cotangent(const show_data *data, const tarn_view *y, stack *gy,
-                                  tarn_error *error)
+static tarn_status make_ones(stack *gy, const tarn_view *y, int spatial, tarn_error *error)
 {
-    int spatial = output_spatial(data);
-    if (data->request->gy)
-        return read_given(data, data->request->gy, y, spatial, "cotangent", gy, error);
     tarn_status status = make_stack(gy, y, spatial, error);
     for (int64_t k = 0; !status && k < stack_count(gy); k++)
         gy->numbers[k] = 1;
     return status;
 }
 
-/* gx in binary64, which is where integers have derivatives, too. */
-static tarn_status compute_gradient(show_data *data, const tarn_view *y, tarn_error *error)
+/* gx in binary64, which is where integers have derivatives, too; gy NULL: ones. */
+static tarn_status pull_back(const show_data *data, const tarn_view *y, const show_source *given,
+                             stack *gx, tarn_error *error)
 {
     stack gy = {0};
-    tarn_status status = read_cotangent(data, y, &gy, error);
+    int spatial = output_spatial(data);
+    tarn_status status = given ? read_given(data, given, y, spatial, "cotangent", &gy, error)
+                               : make_ones(&gy, y, spatial, error);
     if (!status)
-        status = make_stack(&data->gx, &data->x_view, data->pool.spatial, error);
+        status = make_stack(gx, &data->x_view, data->pool.spatial, error);
     if (!status) {
         tarn_view x = doubles_of(&data->x, &data->x_view), cotangent = doubles_of(&gy, y);
-        tarn_view gx = doubles_of(&data->gx, &data->x_view);
-        status = tarn_pool_vjp(&data->pool, &x, &cotangent, &gx, error);
+        tarn_view gradient = doubles_of(gx, &data->x_view);
+        status = tarn_pool_vjp(&data->pool, &x, &cotangent, &gradient, error);
     }
     free(gy.numbers);
+    return status;
+}
+
+static tarn_status compute_gradients(show_data *data, const tarn_view *y, tarn_error *error)
+{
+    const show_source *given = data->request->gy;
+    tarn_status status = pull_back(data, y, given, &data->gx, error);
+    if (status || !data->winners)
+        return status;
+    if (given)
+        return pull_back(data, y, NULL, &data->won, error);
+    status = make_stack(&data->won, &data->x_view, data->pool.spatial, error);
+    if (!status) /* the same, and computed already */
+        memcpy(data->won.numbers, data->gx.numbers,
+               (size_t)stack_count(&data->won) * sizeof *data->won.numbers);
     return status;
 }
 
@@ -223,7 +245,7 @@ tarn_status show_data_compute(show_data *data, const show_request *request, tarn
         status = compute_values(data, &y, error);
     if (!status) {
         note_sizes(data, &y);
-        status = compute_gradient(data, &y, error);
+        status = compute_gradients(data, &y, error);
     }
     if (!status && request->dx)
         status = compute_tangent(data, &y, error);
@@ -233,7 +255,7 @@ tarn_status show_data_compute(show_data *data, const show_request *request, tarn
 
 void show_data_free(show_data *data)
 {
-    stack *const stacks[] = {&data->x, &data->y, &data->gx, &data->dx, &data->dy};
+    stack *const stacks[] = {&data->x, &data->y, &data->gx, &data->dx, &data->dy, &data->won};
     for (size_t k = 0; k < sizeof stacks / sizeof stacks[0]; k++)
         free(stacks[k]->numbers);
     free(data->x_view.data);

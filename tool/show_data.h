@@ -44,7 +44,10 @@ typedef struct show_data {
     int64_t size[TARN_MAX_SPATIAL], out[TARN_MAX_SPATIAL]; /* cells and windows on each axis */
     tarn_dtype y_dtype;
     stack x, y, gx, dx, dy;
-    int64_t *winners; /* max, min: for each y a cell of its plane, -1 if there is none; else NULL */
+    int64_t *
+        winners; /* max, min: for each y the first cell of its plane that reaches it, or -1; else NULL */
+    stack won; /* max, min: what each cell of x gets if every output gives 1; else no numbers */
+    int64_t left_out; /* planes of x that are not shown */
     int channels;     /* planes that make one picture: 3 for colour, else 1 */
 } show_data;
 

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     MARGIN = 24,
@@ -39,16 +40,22 @@ static void format_shape(char *text, size_t size, const stack *s, int spatial)
                                (long long)sides[k]);
 }
 
-/* What is drawn: the type and shape, and what was left out. */
-static void caption_shape(panel *p, const picture *q, const stack *s, const char *what)
+/* Ends a caption with what was left out. */
+static void caption_rest(panel *p, const picture *q)
 {
-    char shape[96], shrunk[32] = "";
-    format_shape(shape, sizeof shape, s, q->data->pool.spatial);
+    size_t used = strlen(p->caption), room = sizeof p->caption - used;
     if (p->sheet.factor > 1)
-        snprintf(shrunk, sizeof shrunk, ", drawn %lld:1", (long long)p->sheet.factor);
-    else if (p->sheet.left_out > 0)
-        snprintf(shrunk, sizeof shrunk, ", first %d slices", p->sheet.slices);
-    snprintf(p->caption, sizeof p->caption, "%s %s%s", what, shape, shrunk);
+        snprintf(p->caption + used, room, ", drawn %lld:1", (long long)p->sheet.factor);
+    else if (p->sheet.left_out > 0 || q->data->left_out > 0)
+        snprintf(p->caption + used, room, ", first %d", p->sheet.slices);
+}
+
+static void caption_shape(panel *p, const picture *q, const stack *s, tarn_dtype dtype)
+{
+    char shape[96];
+    format_shape(shape, sizeof shape, s, q->data->pool.spatial);
+    snprintf(p->caption, sizeof p->caption, "%s %s", tarn_dtype_name(dtype), shape);
+    caption_rest(p, q);
 }
 
 /* ---- Scales --------------------------------------------------------------------------------- */
@@ -107,7 +114,7 @@ static bool add_values(picture *q, const stack *s, const char *title, tarn_dtype
     if (!colour_picture)
         sheet_paint(&p->sheet, &p->scale);
     measure(p, q, output);
-    caption_shape(p, q, s, tarn_dtype_name(dtype));
+    caption_shape(p, q, s, dtype);
     return true;
 }
 
@@ -124,6 +131,7 @@ static bool add_derivative(picture *q, const stack *s, const char *title, const 
     measure(p, q, output);
     snprintf(p->caption, sizeof p->caption, "%s%s", caption,
              q->data->channels == 3 ? ", channels added" : "");
+    caption_rest(p, q);
     return true;
 }
 
@@ -131,10 +139,7 @@ static bool add_windows(picture *q)
 {
     const show_data *data = q->data;
     panel *p = &q->panels[q->windows = q->count++];
-    snprintf(p->title, sizeof p->title, "windows%s",
-             !data->winners                       ? ""
-             : data->pool.ties == TARN_TIES_FIRST ? ", winners"
-                                                  : ", first winners");
+    snprintf(p->title, sizeof p->title, "windows%s", data->winners ? ", winners" : "");
     p->scale = value_scale(data);
     if (!windows_panel(p, data, &q->part))
         return false;
@@ -145,28 +150,20 @@ static bool add_windows(picture *q)
     return true;
 }
 
-/* The drawn cell of cell `winner` of a plane; NULL if there is no winner or its slice is not drawn. */
-static colour *winning_cell(const sheet *s, const show_data *data, int64_t plane, int64_t winner)
-{
-    const stack *x = &data->x;
-    int64_t row = winner / x->columns % x->rows, column = winner % x->columns;
-    int64_t slice = plane / data->channels * x->depth + winner / x->columns / x->rows;
-    if (winner < 0 || slice >= s->slices)
-        return NULL;
-    return &s->cells[(slice * s->rows + row / s->factor) * s->columns + column / s->factor];
-}
-
 /* A cell that wins is marked; in colour it shines in the channels it wins in. */
 static void light_winners(sheet *s, const show_data *data)
 {
-    int64_t windows = data->y.depth * data->y.rows * data->y.columns;
-    for (int64_t k = 0; k < stack_count(&data->y); k++) {
-        int64_t plane = k / windows;
-        colour *cell = winning_cell(s, data, plane, data->winners[k]);
-        if (cell && data->channels == 3)
-            *cell |= (colour)0xff0000 >> 8 * (plane % 3);
-        else if (cell)
-            *cell = WINNER;
+    const stack *won = &data->won;
+    int64_t slice_cells = won->rows * won->columns;
+    for (int64_t k = 0; k < stack_count(won); k++) {
+        int64_t row = k / won->columns % won->rows, column = k % won->columns;
+        int64_t plane = k / slice_cells / won->depth, depth = k / slice_cells % won->depth;
+        int64_t slice = plane / data->channels * won->depth + depth;
+        if (won->numbers[k] == 0 || slice >= s->slices)
+            continue;
+        colour *cell =
+            &s->cells[(slice * s->rows + row / s->factor) * s->columns + column / s->factor];
+        *cell = data->channels == 3 ? *cell | (colour)0xff0000 >> 8 * (plane % 3) : WINNER;
     }
 }
 

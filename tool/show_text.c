@@ -18,16 +18,6 @@ static void write_number(double number, char text[NUMBER])
     snprintf(text, NUMBER, "%.4g", number == 0 ? 0 : number); /* -0 would only distract */
 }
 
-/* Whether cell `at` of a plane is the winner of any window. */
-static bool wins(const show_data *data, int64_t plane, int64_t at)
-{
-    int64_t windows = stack_count(&data->y) / max_i64(data->y.planes, 1);
-    for (int64_t k = 0; data->winners && k < windows; k++)
-        if (data->winners[plane * windows + k] == at)
-            return true;
-    return false;
-}
-
 static void measure(table *t)
 {
     char text[NUMBER];
@@ -49,8 +39,7 @@ static int print_row(const table *t, const show_data *data, int64_t plane, int64
         return 0;
     for (int64_t column = 0; column < s->columns; column++) {
         char text[NUMBER];
-        int64_t at = (slice * s->rows + row) * s->columns + column;
-        bool star = t->starred && wins(data, plane, at);
+        bool star = t->starred && stack_at(&data->won, plane, slice, row, column) != 0;
         write_number(stack_at(s, plane, slice, row, column), text);
         written += fprintf(file, "%*s%s", t->cell - t->starred, text,
                            star         ? "*"

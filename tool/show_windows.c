@@ -11,6 +11,7 @@ enum {
     WIDEST_CELL = 44,
     OUTLINES = 16,     /* on an axis, at most */
     MARKS = 4096,      /* with more windows only those with an outline have their winner marked */
+    TAPS = 65536,      /* windows with more taps show their first winner only, not all of a tie */
     OVERLAP_DRAWN = 2, /* where more windows than that meet, only some outlines are drawn */
     PADDING_CELL = 0xe3e6ea
 };
@@ -358,16 +359,70 @@ static void draw_mark(const brush *b, const int64_t *o, int channel, int64_t row
                 0xffffff);
 }
 
+/* Where on a plane window o has tap t; -1 in the padding. */
+static int64_t cell_of_tap(const show_data *data, const int64_t *o, const int64_t *t)
+{
+    int64_t cell = 0;
+    for (int a = 0; a < data->pool.spatial; a++) {
+        reach window = window_reach(data, a, o[a]);
+        int64_t at = window.first + t[a] * window.step;
+        if (!inside(at, data->size[a]))
+            return -1;
+        cell = cell * data->size[a] + at;
+    }
+    return cell;
+}
+
+/* Steps to the next tap of window o; false behind the last. */
+static bool next_tap(const show_data *data, const int64_t *o, int64_t *t)
+{
+    int a = data->pool.spatial - 1;
+    while (a >= 0 && ++t[a] == window_reach(data, a, o[a]).count)
+        t[a--] = 0;
+    return a >= 0;
+}
+
+static void mark_cell(const brush *b, const int64_t *o, int channel, int64_t cell)
+{
+    int64_t row, column;
+    if (find_cell(b, cell, &row, &column))
+        draw_mark(b, o, channel, row, column);
+}
+
+/* Every cell of a window that reaches its extreme. */
+static void mark_ties(const brush *b, const int64_t *o, int channel, int64_t plane, double extreme)
+{
+    const stack *x = &b->data->x;
+    int64_t t[TARN_MAX_SPATIAL] = {0};
+    do {
+        int64_t cell = cell_of_tap(b->data, o, t);
+        if (cell >= 0 && x->numbers[plane * x->depth * x->rows * x->columns + cell] == extreme)
+            mark_cell(b, o, channel, cell);
+    } while (next_tap(b->data, o, t));
+}
+
+static bool shows_ties(const show_data *data, const int64_t *o)
+{
+    int64_t taps = data->pool.ties == TARN_TIES_FIRST ? INT64_MAX : 1;
+    for (int a = 0; a < data->pool.spatial && taps <= TAPS; a++)
+        if (!checked_mul(taps, window_reach(data, a, o[a]).count, &taps))
+            return false;
+    return taps <= TAPS;
+}
+
 static void draw_winners(const brush *b, const int64_t *o)
 {
     const show_data *data = b->data;
-    int64_t index = 0, row, column, windows = data->y.depth * data->y.rows * data->y.columns;
+    int64_t index = 0, windows = data->y.depth * data->y.rows * data->y.columns;
     for (int a = 0; a < data->pool.spatial; a++)
         index = index * data->out[a] + o[a];
     for (int c = 0; c < data->channels; c++) {
         int64_t plane = plane_of(data, b->slice) + c;
-        if (find_cell(b, data->winners[plane * windows + index], &row, &column))
-            draw_mark(b, o, c, row, column);
+        double extreme = data->y.numbers[plane * windows + index];
+        if (shows_ties(data, o) && extreme == extreme)
+            mark_ties(b, o, c, plane, extreme);
+        else
+            mark_cell(b, o, c, data->winners[plane * windows + index]);
     }
 }
 
