@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run test test-quick bench install docs coverage format clean help
+.PHONY: all run test test-quick bench pictures install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -39,6 +39,12 @@ bench: ## Run the benchmark (BENCH_ARGS=...)
 	$(build) --target tarn_bench
 	build/bench/bench $(BENCH_ARGS)
 
+pictures: ## Draw the pictures of docs/tutorial.md again, and what its commands print
+	@tools/setup.sh build
+	$(configure)
+	$(build) --target tarn_tool
+	tools/tutorial.py --write
+
 # A directory that is not given goes back to its default, whatever an earlier call said.
 directory = $(if $($(1)),-D$(2)=$($(1)),-U$(2))
 install: ## Install (DESTDIR, PREFIX or prefix, bindir, libdir, includedir)
@@ -64,7 +70,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench -name '*.[ch]' -exec clang-format -i {} +
+	find include src tests tool examples bench -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs the commands of docs/tutorial.md and compares what they print and draw with what the page shows.
 
-usage: TARN_PROGRAM=build/tarn tools/tutorial.py [--write]        --write takes the new output as right
+usage: tools/tutorial.py [--write]        --write takes the new output as right; look at it before you commit
+
+TARN_PROGRAM is the program to run, build/tarn unless set.
 
 In the page, the lines of a block that begins with ```sh are commands; a block that begins with ```text right
 behind it is what they print. Pictures are compared dot by dot: PNG files may be packed differently.
@@ -67,7 +69,7 @@ def changed_pictures(page, folder, program):
 
 
 def main(write):
-    program = os.environ["TARN_PROGRAM"]
+    program = os.environ.get("TARN_PROGRAM", os.path.join(ROOT, "build", "tarn"))
     with open(PAGE) as file:
         page = file.read()
     with tempfile.TemporaryDirectory() as folder:
