@@ -15,6 +15,14 @@ typedef struct {
     tarn_complaint *complaint;
 } parser;
 
+static bool add_named(parser *p, int option, const char *value)
+{
+    if (p->call->nameds == MOST_WORDS)
+        return tarn_complain(p->complaint, BAD_USAGE, "more than %d options", MOST_WORDS);
+    p->call->named[p->call->nameds++] = (tool_named){(tool_option_id)option, value};
+    return true;
+}
+
 static bool set(parser *p, int option, const char *value)
 {
     const tool_command *command = p->call->command;
@@ -23,6 +31,8 @@ static bool set(parser *p, int option, const char *value)
         return tarn_complain_option(p->complaint, text,
                                     "is no option of 'tarn %s' (see tarn %s --help)", command->name,
                                     command->name);
+    if (tool_options[option].groups & command->groups & NAMED)
+        return add_named(p, option, value);
     if (p->call->value[option])
         return tarn_complain_option(p->complaint, text, "is given twice");
     p->call->value[option] = value;

@@ -22,24 +22,10 @@ typedef struct {
 
 /* ---- Answers ------------------------------------------------------------------------------- */
 
-#define JSON_BEGIN "{\"check\": \"%s\", \"ok\": %s, \"note\": "
-
 static void answer(checker *c, const char *check, bool ok, const char *note)
 {
     c->failures += !ok;
-    if (tool_given(c->call, OPTION_JSON)) {
-        printf(JSON_BEGIN, check, ok ? "true" : "false");
-        tool_json_string(stdout, note);
-        puts("}");
-        return;
-    }
-    bool colours = tool_has_colours(stdout);
-    const char *mark = ok ? "ok" : "FAILED";
-    printf("%s%-6s%s  %s: %s\n",
-           !colours ? ""
-           : ok     ? "\033[32m"
-                    : "\033[1;31m",
-           mark, colours ? "\033[0m" : "", check, note);
+    tool_print_answer(check, ok, note, tool_given(c->call, OPTION_JSON));
 }
 
 /* ---- The problem --------------------------------------------------------------------------- */

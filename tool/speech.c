@@ -88,3 +88,19 @@ void tool_print_complaint(const tarn_complaint *c, bool json)
     put_printable(c->message);
     putc('\n', stderr);
 }
+
+void tool_print_answer(const char *check, bool ok, const char *note, bool json)
+{
+    if (json) {
+        printf("{\"check\": \"%s\", \"ok\": %s, \"note\": ", check, ok ? "true" : "false");
+        tool_json_string(stdout, note);
+        puts("}");
+        return;
+    }
+    bool colours = tool_has_colours(stdout);
+    printf("%s%-6s%s  %s: %s\n",
+           !colours ? ""
+           : ok     ? "\033[32m"
+                    : "\033[1;31m",
+           ok ? "ok" : "FAILED", colours ? "\033[0m" : "", check, note);
+}

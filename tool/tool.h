@@ -25,6 +25,8 @@ enum {
     INDICES = 1 << 10,    /* and may write indices */
     DERIVATIVE = 1 << 11, /* or derivatives instead */
     RUN = 1 << 12,        /* runs kernels */
+    NAMED = 1 << 14,      /* takes NAME=FILE, for several names */
+    DRAW_GRAPH = 1 << 15, /* draws or compares graphs */
     EVERY = 1 << 13,      /* every command */
     ANY_WINDOW =
         SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | PROBLEM | OPERATOR
@@ -69,11 +71,19 @@ const tool_command *tool_find_command(const char *name);
 
 enum { MOST_WORDS = 64 };
 
+/* One use of an option that may be used more than once. */
+typedef struct tool_named {
+    tool_option_id option;
+    const char *value;
+} tool_named;
+
 struct tool_call {
     const tool_command *command;
     const char *value[OPTIONS]; /* NULL: not given; of a switch: "" */
     int words;                  /* arguments that are not options */
     const char *word[MOST_WORDS];
+    int nameds; /* options of the group NAMED, in their order */
+    tool_named named[MOST_WORDS];
 };
 
 static inline bool tool_given(const tool_call *call, tool_option_id option)
@@ -136,6 +146,9 @@ bool tool_complain_library(tarn_complaint *complaint, const tarn_error *error);
 /* Prints the complaint to standard error: "tarn: in.npy: byte 8: ...", or one line of JSON. */
 void tool_print_complaint(const tarn_complaint *complaint, bool json);
 
+/* Prints what a check found, as a line of text or of JSON. */
+void tool_print_answer(const char *check, bool ok, const char *note, bool json);
+
 /* A string with quotes and escapes; a list of numbers such as [1, 64, 56, 56]. */
 void tool_json_string(FILE *file, const char *text);
 void tool_json_numbers(FILE *file, const int64_t *numbers, int count);
@@ -151,6 +164,8 @@ void tool_print_help(const tool_command *command); /* NULL: of the program */
 void tool_print_manual(void);                      /* tarn.1 */
 bool tool_run_completion(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_pool(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_graph(const tool_call *call, tarn_complaint *complaint);
+bool tool_run_show(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_bench(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_check(const tool_call *call, tarn_complaint *complaint);
 bool tool_run_explain(const tool_call *call, tarn_complaint *complaint);
