@@ -50,6 +50,15 @@ need_clang_runtimes() {
     need "libomp-$version-dev" links -fopenmp
 }
 
+# What the end-to-end tests are written with, in a folder of the build's own.
+make_venv() {
+    venv=$(dirname "$0")/../build/venv
+    "$venv/bin/python" -c 'import numpy, pytest' >/dev/null 2>&1 && return 0
+    echo 'tools/setup.sh: installing numpy and pytest into build/venv'
+    output=$({ python3 -m venv "$venv" && "$venv/bin/pip" -q install numpy pytest; } 2>&1) ||
+        fail "pip could not install numpy and pytest: $(echo "$output" | grep . | tail -n 1)"
+}
+
 [ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format>...'
 for group; do
     case $group in
@@ -68,6 +77,8 @@ for group; do
         need libmpfr-dev includes mpfr.h
         need pkg-config has pkg-config
         need binutils has readelf
+        need python3 has python3
+        need python3-venv python3 -c 'import ensurepip'
         ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
@@ -80,5 +91,6 @@ case " $* " in
 *' test '*)
     need_clang_runtimes
     install_missing
+    make_venv
     ;;
 esac

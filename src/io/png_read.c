@@ -55,12 +55,13 @@ static void ask_for_plain_samples(const reader *r)
     png_read_update_info(r->png, r->info);
 }
 
-/* Deflate packs at most 1032 to 1: what a header claims beyond that is not there. */
+/* Deflate packs at most 1032 to 1: what a header claims beyond that is not there, and libpng need not make
+ * room for a row of it. */
 static bool is_plausible(const reader *r)
 {
     uint64_t bytes =
         (uint64_t)png_get_rowbytes(r->png, r->info) * png_get_image_height(r->png, r->info);
-    return bytes / 8 / 1032 <= r->file->size || /* a pixel may be one bit in the file */
+    return bytes / 1032 <= r->file->size ||
            tarn_complain_at(r->complaint, (int64_t)r->file->size,
                             "is truncated: %u x %u pixels do not fit its %zu bytes",
                             png_get_image_width(r->png, r->info),
@@ -71,8 +72,7 @@ static bool make_room(reader *r, int64_t memory, tarn_array *array)
 {
     int64_t height = png_get_image_height(r->png, r->info);
     bool wide = png_get_bit_depth(r->png, r->info) == 16;
-    if (!is_plausible(r) ||
-        !tarn_picture_room(height, png_get_image_width(r->png, r->info),
+    if (!tarn_picture_room(height, png_get_image_width(r->png, r->info),
                            png_get_channels(r->png, r->info), wide ? UINT16_MAX : UINT8_MAX, memory,
                            array, r->complaint))
         return false;
@@ -91,6 +91,8 @@ static bool decode(reader *r, int64_t memory, tarn_array *array)
     png_set_read_fn(r->png, r, give_bytes);
     png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff);
     png_read_info(r->png, r->info);
+    if (!is_plausible(r))
+        return false;
     ask_for_plain_samples(r);
     if (!make_room(r, memory, array))
         return false;
