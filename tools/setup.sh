@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: tools/setup.sh <group>...     groups: build test docs coverage format
+# usage: tools/setup.sh <group>...     groups: build test pictures docs coverage format
 # Installs the Debian packages that are missing, and says nothing if none is.
 set -eu
 
@@ -59,7 +59,7 @@ make_venv() {
         fail "pip could not install numpy and pytest: $(echo "$output" | grep . | tail -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|pictures|docs|coverage|format>...'
 for group; do
     case $group in
     build)
@@ -80,6 +80,7 @@ for group; do
         need python3 has python3
         need python3-venv python3 -c 'import ensurepip'
         ;;
+    pictures) need python3 has python3 ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
     format) need clang-format has clang-format ;;
