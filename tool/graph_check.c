@@ -9,11 +9,6 @@
 
 /* ---- Numbers of ports ----------------------------------------------------------------------- */
 
-static bool is_floating(const graph_port *port)
-{
-    return port->view.dtype <= TARN_BF16;
-}
-
 static int64_t count_of(const graph_port *port)
 {
     return (int64_t)(tarn_view_bytes(&port->view) / tarn_dtype_size(port->view.dtype));
@@ -86,7 +81,7 @@ static bool make_up(graph_port *port, graph_tensor which, uint64_t seed, tarn_co
         return no_memory(complaint);
     }
     for (int64_t k = 0; k < count; k++)
-        numbers[k] = made_up(which, is_floating(port), k, bits, seed);
+        numbers[k] = made_up(which, graph_port_varies(port), k, bits, seed);
     set_numbers(port, which, numbers);
     free(numbers);
     return true;
@@ -98,7 +93,7 @@ static bool make_up_all(graph_file *file, tarn_complaint *complaint)
     bool good = true;
     for (int k = 0; good && k < file->inputs; k++) {
         graph_port *port = &file->input[k];
-        port->wanted = is_floating(port);
+        port->wanted = graph_port_varies(port);
         good = make_up(port, GRAPH_VALUE, 3 * (uint64_t)k + 1, complaint) &&
                (!port->wanted || make_up(port, GRAPH_TANGENT, 3 * (uint64_t)k + 2, complaint));
     }
@@ -216,7 +211,7 @@ static bool check_adjoint(const graph_file *file, graph_finding *found, tarn_com
     double left = 0, right = 0, size = 0;
     bool good = true;
     for (int k = 0; good && k < file->outputs; k++)
-        if (is_floating(&file->output[k]))
+        if (graph_port_varies(&file->output[k]))
             good = add_products(&file->output[k], GRAPH_COTANGENT, GRAPH_TANGENT, &left, &size);
     for (int k = 0; good && k < file->inputs; k++)
         if (file->input[k].wanted)
@@ -312,7 +307,7 @@ static bool compare_outputs(const graph_file *file, double *const *values, doubl
     int n = file->outputs;
     for (int k = 0; k < n; k++) {
         const graph_port *port = &file->output[k];
-        if (!is_floating(port))
+        if (!graph_port_varies(port))
             continue;
         double *tangent = numbers_of(port, GRAPH_TANGENT);
         if (!tangent)

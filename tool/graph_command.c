@@ -171,11 +171,6 @@ static bool transfer(graph_job *job, bool written, tarn_complaint *complaint)
 
 /* ---- run, jvp, vjp -------------------------------------------------------------------------- */
 
-static bool is_floating(const graph_port *port)
-{
-    return port->view.dtype <= TARN_BF16;
-}
-
 /* Ports that results are written of take part; the others not, if there are such. */
 static void want_written(graph_job *job, bool inputs)
 {
@@ -204,7 +199,7 @@ static int want_floating(graph_port *ports, int count)
 {
     int wanted = 0;
     for (int k = 0; k < count; k++)
-        wanted += ports[k].wanted = is_floating(&ports[k]);
+        wanted += ports[k].wanted = graph_port_varies(&ports[k]);
     return wanted;
 }
 

@@ -34,6 +34,12 @@ bool graph_file_open(const char *path, int64_t memory, const tarn_options *optio
                      graph_file *file, tarn_complaint *complaint);
 void graph_file_close(graph_file *file);
 
+/* Whether it can have tangents and cotangents. */
+static inline bool graph_port_varies(const graph_port *port)
+{
+    return port->view.dtype <= TARN_BF16;
+}
+
 /* Room for a tensor that is not there yet, zeroed. */
 bool graph_port_room(graph_port *port, graph_tensor which, tarn_complaint *complaint);
 /* The tensor with its data. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_ROWS = 16, LINE = 100, NUMBER = 16, TABLES = 5, GAP = 4 };
+enum { MOST_ROWS = 16, MOST_SLICES = 4, LINE = 100, NUMBER = 16, TABLES = 5, GAP = 4 };
 
 typedef struct table {
     const char *title;
@@ -76,30 +76,38 @@ static int total_width(const table *tables, int count)
     return width;
 }
 
+static void print_titles(const table *tables, int count, FILE *file)
+{
+    int owed = 0;
+    for (int k = 0; k < count; k++) {
+        fprintf(file, "%*s%s", owed, "", tables[k].title);
+        owed = tables[k].width - (int)strlen(tables[k].title) + GAP;
+    }
+    fputc('\n', file);
+}
+
+static bool is_small(const stack *x)
+{
+    return x->rows <= MOST_ROWS && x->columns <= LINE && x->planes * x->depth <= MOST_SLICES;
+}
+
 void show_text(const show_data *data, FILE *file)
 {
-    table all[TABLES] = {{"x, * wins", &data->x, true, 0, 0},
-                         {"y", &data->y, false, 0, 0},
-                         {"gx", &data->gx, false, 0, 0},
-                         {"dx", &data->dx, false, 0, 0},
-                         {"dy", &data->dy, false, 0, 0}};
-    int count = data->dx.numbers ? 5 : 3, owed = 0;
-    if (data->x.rows > MOST_ROWS || data->x.columns > LINE || data->x.planes * data->x.depth > 4)
-        return;
-    all[0].starred = data->winners != NULL;
-    all[0].title = data->winners ? all[0].title : "x";
+    table all[TABLES] = {{.title = data->winners ? "x, * wins" : "x",
+                          .numbers = &data->x,
+                          .starred = data->winners != NULL},
+                         {.title = "y", .numbers = &data->y},
+                         {.title = "gx", .numbers = &data->gx},
+                         {.title = "dx", .numbers = &data->dx},
+                         {.title = "dy", .numbers = &data->dy}};
+    int count = !is_small(&data->x) ? 0 : data->dx.numbers ? TABLES : TABLES - 2;
     for (int k = 0; k < count; k++)
         measure(&all[k]);
     while (count > 0 && total_width(all, count) > LINE)
         count--;
-    if (count == 0)
-        return;
-    for (int k = 0; k < count; k++) {
-        fprintf(file, "%*s%s", owed, "", all[k].title);
-        owed = all[k].width - (int)strlen(all[k].title) + GAP;
-    }
-    fputc('\n', file);
-    for (int64_t k = 0; k < data->x.planes * data->x.depth; k++) {
+    if (count > 0)
+        print_titles(all, count, file);
+    for (int64_t k = 0; k < data->x.planes * data->x.depth && count > 0; k++) {
         if (k > 0)
             fputc('\n', file);
         print_slices(all, count, data, k / data->x.depth, k % data->x.depth, file);

@@ -52,33 +52,42 @@ static int64_t two_windows(const show_data *data, int axis)
     return reach_end(&b) - a.first;
 }
 
-/* Where the greatest of `cells` x `cells` squares minus the least is largest, the first slice is worth
- * looking at. Squares overlap by half. The middle of the slice if there is no memory. */
+/* Writes the greatest and then the least number of each window; NULL if there is no memory. */
+static double *extremes_of(tarn_pool pool, const tarn_view *x, const tarn_view *like, int64_t count)
+{
+    double *extremes = malloc((size_t)count * 2 * sizeof *extremes);
+    tarn_view most = *like, least = *like;
+    if (!extremes)
+        return NULL;
+    most.data = extremes;
+    least.data = extremes + count;
+    pool.op = TARN_MAX;
+    bool fine = !tarn_pool_forward(&pool, x, &most, NULL);
+    pool.op = TARN_MIN;
+    if (fine && !tarn_pool_forward(&pool, x, &least, NULL))
+        return extremes;
+    free(extremes);
+    return NULL;
+}
+
+/* The square of `cells` x `cells` of the first slice whose numbers differ most is worth looking at.
+ * Squares overlap by half. The middle if there is no memory. */
 static void find_contrast(const show_data *data, int64_t cells, int64_t *row, int64_t *column)
 {
     int64_t kernel[2] = {min_i64(cells, data->x.rows), min_i64(cells, data->x.columns)};
     int64_t stride[2] = {max_i64(kernel[0] / 2, 1), max_i64(kernel[1] / 2, 1)};
     tarn_pool pool = tarn_max_pool_nd(2, kernel, stride, NULL);
-    tarn_view x = tarn_view_dense(data->x.numbers, TARN_F64, 2, &data->x.rows), most, least;
+    tarn_view x = tarn_view_dense(data->x.numbers, TARN_F64, 2, &data->x.rows), y = {0};
+    bool fine = !tarn_output_view(&pool, &x, &y, NULL);
+    int64_t squares = y.shape[0] * y.shape[1];
+    double *extremes = fine ? extremes_of(pool, &x, &y, squares) : NULL, largest = -1;
     *row = (data->x.rows - kernel[0]) / 2;
     *column = (data->x.columns - kernel[1]) / 2;
-    if (tarn_output_view(&pool, &x, &most, NULL))
-        return;
-    int64_t squares = most.shape[0] * most.shape[1];
-    double *extremes = malloc((size_t)squares * 2 * sizeof *extremes), largest = -1;
-    if (!extremes)
-        return;
-    least = most;
-    most.data = extremes;
-    least.data = extremes + squares;
-    bool fine = !tarn_pool_forward(&pool, &x, &most, NULL);
-    pool.op = TARN_MIN;
-    fine = fine && !tarn_pool_forward(&pool, &x, &least, NULL);
-    for (int64_t k = 0; fine && k < squares; k++)
+    for (int64_t k = 0; extremes && k < squares; k++)
         if (extremes[k] - extremes[squares + k] > largest) {
             largest = extremes[k] - extremes[squares + k];
-            *row = k / most.shape[1] * stride[0];
-            *column = k % most.shape[1] * stride[1];
+            *row = k / y.shape[1] * stride[0];
+            *column = k % y.shape[1] * stride[1];
         }
     free(extremes);
 }
