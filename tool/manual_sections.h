@@ -18,7 +18,7 @@
     "beside the output, which is renamed when everything is there.\n"
     ".SH EXIT STATUS\n"
     ".TP\n.B 0\nDone.\n"
-    ".TP\n.B 1\nThe work failed: a bad file, a full disk, a failed check, an interrupt.\n"
+    ".TP\n.B 1\nThe work failed: a bad file, a full disk, a failed check.\n"
     ".TP\n.B 2\nThe request was wrong: an unknown option, a window that does not fit.\n"
     ".SH ENVIRONMENT\n"
     ".TP\n.B TARN_ISA\nKernel families that may be used, as spec,portable.\n"

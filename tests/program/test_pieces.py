@@ -55,6 +55,21 @@ def test_pieces_equal_one_call(good, seed):
             assert (good.folder / "pieces.npy").read_bytes() == whole, (more, memory)
 
 
+@pytest.mark.parametrize("more", [[], ["--vjp", "gy.npy"]])
+def test_divisor_of_a_last_window_that_hangs(good, more):
+    """In ceil mode the last window reaches beyond the padding, and its divisor counts less than its taps."""
+    rng = np.random.default_rng(0)
+    np.save(good.folder / "x.npy", rng.random((10, 12)))
+    np.save(good.folder / "gy.npy", rng.random((5, 6)))
+    words = ["avg", "x.npy", "-k3", "-s2", "--ceil", *more, "-o"]
+    good(*words, "whole.npy")
+    good(*words, "pieces.npy", "--memory", 1)
+    assert (good.folder / "pieces.npy").read_bytes() == (good.folder / "whole.npy").read_bytes()
+    if not more:
+        x = np.load(good.folder / "x.npy")
+        assert np.isclose(np.load(good.folder / "pieces.npy")[4, 5], x[8:, 10:].mean())  # 4 taps, not 9
+
+
 @pytest.mark.parametrize("seed", range(ROUNDS // 4))
 def test_indices_of_pieces(good, seed):
     rng = np.random.default_rng(seed)
