@@ -11,7 +11,8 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run test test-quick bench bench-peers bench-counts install docs coverage format clean help
+.PHONY: all run demo test test-quick test-large fuzz bench bench-peers bench-counts pictures install docs coverage \
+    format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -22,11 +23,29 @@ all: ## Build the libraries, the examples and the benchmark into build/
 	$(configure)
 	$(build)
 
-run: ## Run the demonstration
+# The picture of the examples through the program: pooled, drawn, explained, checked.
+picture = examples/data/tarn.pgm
+window = --kernel 3 --stride 2 --pad 1
+run: ## Build the program and show what it does, on a picture
+	@tools/setup.sh build
+	@$(configure) >/dev/null
+	$(build) --target tarn_tool
+	@mkdir -p build/run
+	build/tarn max $(picture) -o build/run/pooled.png $(window)
+	build/tarn show max $(picture) -o build/run/show.png $(window)
+	build/tarn explain max $(picture) $(window)
+	build/tarn check max $(picture) $(window)
+	@echo
+	@echo "The picture:           $(picture)"
+	@echo "Pooled:                build/run/pooled.png"
+	@echo "What happened to it:   build/run/show.png"
+	@echo "More:                  build/tarn --help, docs/tutorial.md, make demo"
+
+demo: ## Run the demonstration of the library, in the terminal
 	@tools/setup.sh build
 	$(configure)
 	$(build) --target example_demo
-	build/examples/demo examples/data/tarn.pgm
+	build/examples/demo $(picture)
 
 test: ## Test everything: gcc, clang, sanitizers, documentation
 	@tools/setup.sh build test docs
@@ -35,6 +54,23 @@ test: ## Test everything: gcc, clang, sanitizers, documentation
 test-quick: ## Test the release build only
 	@tools/setup.sh build test docs
 	@tools/test.sh release
+
+test-large: ## Pool 8 GiB in 256 MiB of memory, beside cp (needs 20 GB of disk; LARGE=folder)
+	@tools/setup.sh build test
+	$(configure)
+	$(build) --target tarn_tool
+	TARN_PROGRAM=build/tarn build/venv/bin/python tests/program/large_file.py $(or $(LARGE),build)
+
+FUZZ_SECONDS ?= 60
+fuzz: ## Fuzz the readers and the command line (FUZZ_SECONDS=60 for each); findings go to build/fuzz/
+	@tools/setup.sh build test
+	cmake --preset fuzz -DTARN_TESTS=OFF
+	cmake --build --preset fuzz --parallel $(JOBS)
+	@set -e; for target in npy npz png pnm arguments; do \
+	    echo "-- fuzz_$$target"; mkdir -p build/fuzz/found/$$target; \
+	    build/fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
+	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
+	done; echo 'no findings'
 
 bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench
@@ -53,6 +89,12 @@ bench-counts: ## Count the instructions that an output takes (COUNT_ARGS=rows)
 	$(configure)
 	$(build) --target tarn_bench
 	@tools/bench.sh counts $(COUNT_ARGS)
+
+pictures: ## Draw the pictures of docs/tutorial.md again, and what its commands print
+	@tools/setup.sh build pictures
+	$(configure)
+	$(build) --target tarn_tool
+	tools/tutorial.py --write
 
 # A directory that is not given goes back to its default, whatever an earlier call said.
 directory = $(if $($(1)),-D$(2)=$($(1)),-U$(2))
@@ -79,7 +121,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench -name '*.[ch]' -exec clang-format -i {} +
+	find include src tests examples bench tool fuzz -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

@@ -1,7 +1,7 @@
 #!/bin/sh
-# usage: tools/setup.sh <group>...     groups: build test docs coverage format bench peers counts
+# usage: tools/setup.sh <group>...     groups: build test pictures docs coverage format bench peers counts
 # Installs the Debian packages that are missing, and says nothing if none is. The group peers also makes
-# a Python environment in build/peers.
+# a Python environment in build/peers, the group test one in build/venv.
 set -eu
 
 missing=
@@ -63,7 +63,16 @@ make_peers() {
     done
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format|bench|peers|counts>...'
+# What the end-to-end tests are written with, in a folder of the build's own.
+make_venv() {
+    venv=$(dirname "$0")/../build/venv
+    "$venv/bin/python" -c 'import numpy, pytest' >/dev/null 2>&1 && return 0
+    echo 'tools/setup.sh: installing numpy and pytest into build/venv'
+    output=$({ python3 -m venv "$venv" && "$venv/bin/pip" -q install numpy pytest; } 2>&1) ||
+        fail "pip could not install numpy and pytest: $(echo "$output" | grep . | tail -n 1)"
+}
+
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|pictures|docs|coverage|format|bench|peers|counts>...'
 for group; do
     case $group in
     build)
@@ -71,6 +80,8 @@ for group; do
         need cmake has cmake
         need gcc has gcc
         need libc6-dev includes stdlib.h
+        need libpng-dev includes png.h
+        need zlib1g-dev includes zlib.h
         ;;
     test)
         need g++ has g++
@@ -80,7 +91,9 @@ for group; do
         need pkg-config has pkg-config
         need python3 has python3
         need binutils has readelf
+        need python3-venv python3 -c 'import ensurepip'
         ;;
+    pictures) need python3 has python3 ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
     format) need clang-format has clang-format ;;
@@ -100,6 +113,7 @@ case " $* " in
 *' test '*)
     need_clang_runtimes
     install_missing
+    make_venv
     ;;
 esac
 case " $* " in

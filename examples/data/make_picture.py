@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Draws tarn.pgm, the picture of the demonstration: a mountain lake at sunrise.
+"""Draws tarn.pgm and tarn.png, the pictures of the examples: a mountain lake at sunrise, grey and in colour.
 
-usage: make_picture.py [FILE]        FILE is tarn.pgm beside this script unless given
+usage: make_picture.py [FILE.pgm|FILE.png]...        without names: both, beside this script
 
 Only + - * / and comparisons on numbers: no function of a mathematics library takes part, so every
 machine draws the same bytes.
 """
 
 import os
+import struct
 import sys
+import zlib
 
 WIDTH, HEIGHT = 160, 120
 SHORE = 70  # the row where the water begins
@@ -100,13 +102,18 @@ def land(x, y):
     return far_rock(x, y) if y >= far_ridge(x) else sky(x, y)
 
 
-def water(x, y):
-    """The land upside down, shaken by waves that grow towards the viewer, and a path of light."""
+def reflection(x, y):
+    """What a point of the water shows: its depth in the picture, its wave, and a point of the land."""
     depth = (y - SHORE) / (HEIGHT - SHORE)
     wave = rough(x / mix(26.0, 44.0, depth), y / mix(1.1, 3.4, depth), 3)
     mirrored = 2.0 * SHORE - y + mix(1.5, 20.0, depth) * wave
-    shade = land(x + 7.0 * wave * depth, min(mirrored, SHORE - 0.01))
-    shade = mix(shade * 0.86, 62.0, 0.42 * depth)
+    return depth, wave, x + 7.0 * wave * depth, min(mirrored, SHORE - 0.01)
+
+
+def water(x, y):
+    """The land upside down, shaken by waves that grow towards the viewer, and a path of light."""
+    depth, wave, seen_x, seen_y = reflection(x, y)
+    shade = mix(land(seen_x, seen_y) * 0.86, 62.0, 0.42 * depth)
     spread = mix(4.0, 26.0, depth)
     path = smooth(1.0 - abs(x - SUN_X - 14.0 * wave * depth) / spread)
     glitter = smooth((rough(x / 7.0, y / 1.3, 2) + 0.10) * 3.2)
@@ -114,23 +121,70 @@ def water(x, y):
     return mix(shade, 222.0, 0.5 * smooth(1.0 - (y - SHORE) / 2.0))
 
 
-def pixel(column, row):
+# Colours by brightness: what is dark is cold, what the sun reaches is warm.
+SKY = ((0, (10, 18, 44)), (70, (38, 62, 122)), (130, (104, 118, 176)), (180, (226, 158, 150)),
+       (215, (252, 206, 146)), (255, (255, 250, 226)))
+ROCK = ((0, (16, 16, 36)), (90, (74, 80, 122)), (150, (176, 132, 138)), (200, (246, 204, 178)),
+        (255, (255, 250, 240)))
+FIRS = ((0, (4, 12, 16)), (40, (18, 44, 44)), (80, (40, 84, 74)), (160, (206, 158, 132)),
+        (255, (255, 246, 220)))
+
+
+def land_colours(x, y):
+    if y >= near_ridge(x):
+        return FIRS
+    return ROCK if y >= far_ridge(x) else SKY
+
+
+def tinted(shade, colours):
+    """The colour of a brightness, blended between the two that are given around it."""
+    shade = min(max(shade, 0.0), 255.0)
+    for (low, a), (high, b) in zip(colours, colours[1:]):
+        if shade <= high:
+            return tuple(mix(p, q, (shade - low) / (high - low)) for p, q in zip(a, b))
+    return colours[-1][1]
+
+
+def grey(x, y):
+    return (land(x, y) if y < SHORE else water(x, y),)
+
+
+def coloured(x, y):
+    seen = (x, y) if y < SHORE else reflection(x, y)[2:]
+    return tinted(grey(x, y)[0], land_colours(*seen))
+
+
+def pixel(column, row, point):
     """The mean of four points of a cell, so that edges are not jagged."""
-    total = 0.0
-    for dy in (0.25, 0.75):
-        for dx in (0.25, 0.75):
-            x, y = column + dx, row + dy
-            total += land(x, y) if y < SHORE else water(x, y)
-    return min(max(int(total / 4.0 + 0.5), 0), 255)
+    corners = [point(column + dx, row + dy) for dy in (0.25, 0.75) for dx in (0.25, 0.75)]
+    return [min(max(int(sum(lights) / 4.0 + 0.5), 0), 255) for lights in zip(*corners)]
+
+
+def rows(point):
+    return [bytes(light for x in range(WIDTH) for light in pixel(x, y, point)) for y in range(HEIGHT)]
+
+
+def pgm():
+    header = b"P5\n# a tarn, drawn by make_picture.py\n%d %d\n255\n" % (WIDTH, HEIGHT)
+    return header + b"".join(rows(grey))
+
+
+def png():
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)  # 8 bits, red green blue
+    lines = b"".join(b"\0" + row for row in rows(coloured))
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
 def main():
-    default = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tarn.pgm")
-    path = sys.argv[1] if len(sys.argv) > 1 else default
-    pixels = bytes(pixel(x, y) for y in range(HEIGHT) for x in range(WIDTH))
-    with open(path, "wb") as file:
-        file.write(b"P5\n# a tarn, drawn by make_picture.py\n%d %d\n255\n" % (WIDTH, HEIGHT))
-        file.write(pixels)
+    here = os.path.dirname(os.path.abspath(__file__))
+    for path in sys.argv[1:] or [os.path.join(here, name) for name in ("tarn.pgm", "tarn.png")]:
+        picture = png() if path.endswith(".png") else pgm()
+        with open(path, "wb") as file:
+            file.write(picture)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,236 @@
+#define _GNU_SOURCE /* O_TMPFILE, fallocate */
+#define _FILE_OFFSET_BITS 64
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Signals ------------------------------------------------------------------------------- */
+
+enum { MOST_TEMPORARIES = 4 };
+
+/* Names that a signal handler must remove. Changed only while signals are blocked. */
+static char doomed[MOST_TEMPORARIES][OUTPUT_PATH + 32];
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXFSZ, SIGXCPU};
+enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
+
+static void remove_doomed(void)
+{
+    for (int k = 0; k < MOST_TEMPORARIES; k++)
+        if (doomed[k][0])
+            unlink(doomed[k]);
+}
+
+static void on_end(int number)
+{
+    remove_doomed();
+    signal(number, SIG_DFL);
+    raise(number); /* the parent sees why it ended */
+}
+
+static void on_bus_error(int number)
+{
+    static const char sentence[] = "tarn: an input file became shorter while it was read\n";
+    (void)number;
+    remove_doomed();
+    (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
+    _exit(FAILED_WORK);
+}
+
+void tarn_output_guard_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_end}, before;
+    sigemptyset(&action.sa_mask);
+    for (int k = 0; k < ENDING_SIGNALS; k++)
+        if (sigaction(ending_signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(ending_signals[k], &action, NULL);
+    action.sa_handler = on_bus_error;
+    sigaction(SIGBUS, &action, NULL);
+}
+
+static sigset_t block_signals(void)
+{
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    for (int k = 0; k < ENDING_SIGNALS; k++)
+        sigaddset(&ending, ending_signals[k]);
+    sigprocmask(SIG_BLOCK, &ending, &before);
+    return before;
+}
+
+static void unblock_signals(const sigset_t *before)
+{
+    int reason = errno;
+    sigprocmask(SIG_SETMASK, before, NULL);
+    errno = reason;
+}
+
+static void doom(const char *name)
+{
+    for (int k = 0; k < MOST_TEMPORARIES; k++)
+        if (!doomed[k][0]) {
+            snprintf(doomed[k], sizeof doomed[k], "%s", name);
+            return;
+        }
+}
+
+static void spare(const char *name)
+{
+    for (int k = 0; k < MOST_TEMPORARIES; k++)
+        if (strcmp(doomed[k], name) == 0)
+            doomed[k][0] = '\0';
+}
+
+/* ---- Opening ------------------------------------------------------------------------------- */
+
+/* A new file beside the output: without a name if the system can, else under one that is removed on
+ * signals. */
+static int open_temporary(tarn_output *o)
+{
+    char folder[OUTPUT_PATH];
+    snprintf(folder, sizeof folder, "%s", o->path);
+    o->temporary[0] = '\0';
+    int file = open(dirname(folder), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return file;
+    sigset_t before = block_signals();
+    snprintf(o->temporary, sizeof o->temporary, "%s.tarn-%ld", o->path, (long)getpid());
+    file = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (file >= 0)
+        doom(o->temporary);
+    unblock_signals(&before);
+    return file;
+}
+
+/* Keeps the permissions of a file that is replaced; tells a full disk before the work begins. Systems
+ * that cannot reserve room find out while writing. */
+static bool prepare(const tarn_output *o, const struct stat *replaced, int64_t bytes)
+{
+    if (replaced)
+        (void)!fchmod(o->file, replaced->st_mode & 07777);
+    return bytes == 0 || fallocate(o->file, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 ||
+           (errno != ENOSPC && errno != EFBIG && errno != EDQUOT);
+}
+
+static bool open_beside(tarn_output *o, const struct stat *replaced, int64_t bytes,
+                        tarn_complaint *complaint)
+{
+    o->file = open_temporary(o);
+    if (o->file < 0)
+        return tarn_complain_errno(complaint, o->path, "cannot be written");
+    if (prepare(o, replaced, bytes))
+        return true;
+    tarn_complain_errno(complaint, o->path, "no room for the result");
+    tarn_output_abandon(o);
+    return false;
+}
+
+static bool open_direct(tarn_output *o, tarn_complaint *complaint)
+{
+    o->direct = true;
+    o->file = open(o->path, O_WRONLY | O_CLOEXEC);
+    return o->file >= 0 || tarn_complain_errno(complaint, o->path, "cannot be written");
+}
+
+bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
+                      tarn_complaint *complaint)
+{
+    struct stat about;
+    char resolved[PATH_MAX > OUTPUT_PATH ? PATH_MAX : OUTPUT_PATH];
+    *output = (tarn_output){.file = -1};
+    if (strcmp(path, "-") == 0) {
+        output->direct = true;
+        output->file = dup(STDOUT_FILENO);
+        snprintf(output->path, sizeof output->path, "standard output");
+        return output->file >= 0 ||
+               tarn_complain_errno(complaint, output->path, "cannot be written");
+    }
+    if (strlen(path) >= OUTPUT_PATH)
+        return errno = ENAMETOOLONG, tarn_complain_errno(complaint, path, "cannot be written");
+    bool exists = stat(path, &about) == 0;
+    /* The file a link leads to is replaced, not the link. */
+    bool follow = exists && realpath(path, resolved) && strlen(resolved) < OUTPUT_PATH;
+    memcpy(output->path, follow ? resolved : path, strlen(follow ? resolved : path) + 1);
+    if (exists && S_ISDIR(about.st_mode))
+        return errno = EISDIR, tarn_complain_errno(complaint, path, "cannot be written");
+    if (exists && !S_ISREG(about.st_mode))
+        return open_direct(output, complaint);
+    return open_beside(output, exists ? &about : NULL, bytes, complaint);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+bool tarn_output_write(tarn_output *output, const void *data, size_t size,
+                       tarn_complaint *complaint)
+{
+    for (const char *at = data; size > 0;) {
+        ssize_t put = write(output->file, at, size);
+        if (put < 0 && errno != EINTR)
+            return tarn_complain_errno(complaint, output->path, "cannot be written");
+        at += put > 0 ? put : 0;
+        size -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+/* A nameless file gets one that is then renamed: a link alone would not replace what is there. */
+static bool give_temporary_name(tarn_output *o)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", o->file);
+    snprintf(o->temporary, sizeof o->temporary, "%s.tarn-%ld", o->path, (long)getpid());
+    if (linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    o->temporary[0] = '\0';
+    return false;
+}
+
+static bool take_name(tarn_output *o)
+{
+    if (o->direct)
+        return true;
+    if (!o->temporary[0] && !give_temporary_name(o))
+        return false;
+    if (rename(o->temporary, o->path) != 0)
+        return false;
+    spare(o->temporary);
+    o->temporary[0] = '\0';
+    return true;
+}
+
+bool tarn_output_commit(tarn_output *output, tarn_complaint *complaint)
+{
+    sigset_t before = block_signals();
+    bool good =
+        take_name(output) || tarn_complain_errno(complaint, output->path, "cannot be written");
+    if (good && close(output->file) != 0)
+        good = tarn_complain_errno(complaint, output->path, "cannot be written");
+    else if (!good)
+        tarn_output_abandon(output);
+    output->file = -1;
+    unblock_signals(&before);
+    return good;
+}
+
+void tarn_output_abandon(tarn_output *output)
+{
+    if (output->file < 0)
+        return;
+    sigset_t before = block_signals();
+    close(output->file);
+    if (!output->direct && output->temporary[0]) {
+        unlink(output->temporary);
+        spare(output->temporary);
+    }
+    output->file = -1;
+    unblock_signals(&before);
+}

@@ -1,0 +1,122 @@
+/* PNG, by libpng: grey, colour and alpha, 8 and 16 bits. Palettes become colours, 1, 2 and 4 bits 8, a
+ * transparent colour an alpha channel. */
+#include "array_file.h"
+
+#ifdef TARN_PNG
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const tarn_region *file;
+    size_t at;
+    tarn_complaint *complaint;
+    png_structp png;
+    png_infop info;
+    png_bytep *rows;
+} reader;
+
+static void on_error(png_structp png, png_const_charp message)
+{
+    reader *r = png_get_error_ptr(png);
+    tarn_complain_at(r->complaint, (int64_t)r->at, "is not a good PNG: %s", message);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message)
+{
+    (void)png, (void)message;
+}
+
+static void give_bytes(png_structp png, png_bytep data, size_t count)
+{
+    reader *r = png_get_io_ptr(png);
+    if (count > r->file->size - r->at)
+        png_error(png, "it is truncated");
+    memcpy(data, r->file->data + r->at, count);
+    r->at += count;
+}
+
+static bool is_little_endian(void)
+{
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
+/* Asks libpng for plain samples: whole bytes, in the machine's order, no palette. */
+static void ask_for_plain_samples(const reader *r)
+{
+    png_set_expand(r->png);
+    if (is_little_endian())
+        png_set_swap(r->png);
+    png_set_interlace_handling(r->png);
+    png_read_update_info(r->png, r->info);
+}
+
+/* Deflate packs at most 1032 to 1: what a header claims beyond that is not there, and libpng need not make
+ * room for a row of it. */
+static bool is_plausible(const reader *r)
+{
+    uint64_t bytes =
+        (uint64_t)png_get_rowbytes(r->png, r->info) * png_get_image_height(r->png, r->info);
+    return bytes / 1032 <= r->file->size ||
+           tarn_complain_at(r->complaint, (int64_t)r->file->size,
+                            "is truncated: %u x %u pixels do not fit its %zu bytes",
+                            png_get_image_width(r->png, r->info),
+                            png_get_image_height(r->png, r->info), r->file->size);
+}
+
+static bool make_room(reader *r, int64_t memory, tarn_array *array)
+{
+    int64_t height = png_get_image_height(r->png, r->info);
+    bool wide = png_get_bit_depth(r->png, r->info) == 16;
+    if (!tarn_picture_room(height, png_get_image_width(r->png, r->info),
+                           png_get_channels(r->png, r->info), wide ? UINT16_MAX : UINT8_MAX, memory,
+                           array, r->complaint))
+        return false;
+    r->rows = malloc((size_t)height * sizeof *r->rows);
+    for (int64_t k = 0; r->rows && k < height; k++)
+        r->rows[k] = array->decoded.data + (size_t)k * png_get_rowbytes(r->png, r->info);
+    return r->rows ||
+           tarn_complain(r->complaint, FAILED_WORK, "no memory for %lld rows", (long long)height);
+}
+
+/* Everything that libpng may jump out of. */
+static bool decode(reader *r, int64_t memory, tarn_array *array)
+{
+    if (setjmp(png_jmpbuf(r->png)))
+        return false;
+    png_set_read_fn(r->png, r, give_bytes);
+    png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff);
+    png_read_info(r->png, r->info);
+    if (!is_plausible(r))
+        return false;
+    ask_for_plain_samples(r);
+    if (!make_room(r, memory, array))
+        return false;
+    png_read_image(r->png, r->rows);
+    png_read_end(r->png, NULL);
+    return true;
+}
+
+bool tarn_png_decode(int64_t memory, tarn_array *array, tarn_complaint *complaint)
+{
+    reader r = {.file = &array->file, .complaint = complaint};
+    r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
+    r.info = r.png ? png_create_info_struct(r.png) : NULL;
+    bool good = r.info ? decode(&r, memory, array)
+                       : tarn_complain(complaint, FAILED_WORK, "no memory to read a PNG");
+    png_destroy_read_struct(&r.png, &r.info, NULL);
+    free(r.rows);
+    return good;
+}
+#else
+bool tarn_png_decode(int64_t memory, tarn_array *array, tarn_complaint *complaint)
+{
+    (void)memory, (void)array;
+    return tarn_complain(complaint, FAILED_WORK,
+                         "is a PNG, and this tarn was built without libpng; use PNM or .npy");
+}
+#endif

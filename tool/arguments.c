@@ -1,0 +1,156 @@
+/* The command line, read by the table of options. */
+#define _DEFAULT_SOURCE /* sysconf(_SC_PHYS_PAGES) */
+#include "tool.h"
+#include "../src/checked.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    int argc, at;
+    char *const *argv;
+    tool_call *call;
+    tarn_complaint *complaint;
+} parser;
+
+static bool add_named(parser *p, int option, const char *value)
+{
+    if (p->call->nameds == MOST_WORDS)
+        return tarn_complain(p->complaint, BAD_USAGE, "more than %d options", MOST_WORDS);
+    p->call->named[p->call->nameds++] = (tool_named){(tool_option_id)option, value};
+    return true;
+}
+
+static bool set(parser *p, int option, const char *value)
+{
+    const tool_command *command = p->call->command;
+    const char *text = tool_option_text((tool_option_id)option);
+    if (!(tool_options[option].groups & command->groups))
+        return tarn_complain_option(p->complaint, text,
+                                    "is no option of 'tarn %s' (see tarn %s --help)", command->name,
+                                    command->name);
+    if (tool_options[option].groups & command->groups & NAMED)
+        return add_named(p, option, value);
+    if (p->call->value[option])
+        return tarn_complain_option(p->complaint, text, "is given twice");
+    p->call->value[option] = value;
+    return true;
+}
+
+/* The option's value: behind '=' or directly behind the letter, or else the next argument. */
+static bool take_value(parser *p, int option, const char *attached)
+{
+    const tool_option *row = &tool_options[option];
+    const char *text = tool_option_text((tool_option_id)option);
+    if (!row->argument)
+        return attached ? tarn_complain_option(p->complaint, text, "takes no value")
+                        : set(p, option, "");
+    if (attached)
+        return set(p, option, attached);
+    if (p->at >= p->argc)
+        return tarn_complain_option(p->complaint, text, "needs a value: %s %s", text,
+                                    row->argument);
+    return set(p, option, p->argv[p->at++]);
+}
+
+/* --name, --name value, --name=value */
+static bool take_long(parser *p, const char *word)
+{
+    size_t length = strcspn(word, "=");
+    const char *attached = word[length] == '=' ? word + length + 1 : NULL;
+    for (int k = 0; k < OPTIONS; k++)
+        if (strlen(tool_options[k].name) == length &&
+            memcmp(tool_options[k].name, word, length) == 0)
+            return take_value(p, k, attached);
+    return tarn_complain(p->complaint, BAD_USAGE, "unknown option --%.*s (see tarn %s --help)",
+                         (int)(length < 60 ? length : 60), word, p->call->command->name);
+}
+
+/* -k 3, -k3; switches do not come in bundles. */
+static bool take_short(parser *p, const char *word)
+{
+    for (int k = 0; k < OPTIONS; k++)
+        if (tool_options[k].letter == word[0])
+            return take_value(p, k, word[1] ? word + 1 : NULL);
+    return tarn_complain(p->complaint, BAD_USAGE, "unknown option -%c (see tarn %s --help)",
+                         word[0], p->call->command->name);
+}
+
+static bool take_word(parser *p, const char *word)
+{
+    if (p->call->words == MOST_WORDS)
+        return tarn_complain(p->complaint, BAD_USAGE, "more than %d arguments", MOST_WORDS);
+    p->call->word[p->call->words++] = word;
+    return true;
+}
+
+static bool take_argument(parser *p, bool *only_words)
+{
+    const char *word = p->argv[p->at++];
+    if (*only_words || word[0] != '-' || word[1] == '\0')
+        return take_word(p, word);
+    if (strcmp(word, "--") == 0)
+        return *only_words = true;
+    return word[1] == '-' ? take_long(p, word + 2) : take_short(p, word + 1);
+}
+
+bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *complaint)
+{
+    parser p = {.argc = argc, .at = 2, .argv = argv, .call = call, .complaint = complaint};
+    bool only_words = false;
+    *call = (tool_call){.command = argc > 1 ? tool_find_command(argv[1]) : NULL};
+    if (argc < 2)
+        return tarn_complain(complaint, BAD_USAGE, "no command (see tarn --help)");
+    if (!call->command)
+        return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s' (see tarn --help)",
+                             argv[1]);
+    while (p.at < argc)
+        if (!take_argument(&p, &only_words))
+            return false;
+    return true;
+}
+
+bool tool_read_integer(const tool_call *call, tool_option_id option, int64_t least, int64_t *number,
+                       tarn_complaint *complaint)
+{
+    const char *text = call->value[option];
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno == ERANGE || value < least)
+        return tool_complain_option(complaint, option, "'%.60s' is not an integer from %lld on",
+                                    text, (long long)least);
+    *number = value;
+    return true;
+}
+
+bool tool_read_size(const tool_call *call, tool_option_id option, int64_t *bytes,
+                    tarn_complaint *complaint)
+{
+    static const char units[] = "KMGT";
+    const char *text = call->value[option], *unit;
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool good = end != text && errno != ERANGE && value > 0;
+    int shift = 0;
+    if (good && *end && (unit = strchr(units, *end & ~0x20))) {
+        shift = 10 * (int)(unit - units + 1);
+        end++;
+    }
+    if (!good || *end || !checked_mul(value, INT64_C(1) << shift, bytes))
+        return tool_complain_option(complaint, option, "'%.60s' is not a size such as 256M or 4G",
+                                    text);
+    return true;
+}
+
+bool tool_read_memory(const tool_call *call, int64_t *memory, tarn_complaint *complaint)
+{
+    if (tool_given(call, OPTION_MEMORY))
+        return tool_read_size(call, OPTION_MEMORY, memory, complaint);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    *memory = pages > 0 && page > 0 ? (int64_t)pages / 4 * page : INT64_C(1) << 28;
+    return true;
+}

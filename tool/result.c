@@ -1,0 +1,146 @@
+#include "result.h"
+#include "../src/checked.h"
+#include "../src/io/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Pictures ------------------------------------------------------------------------------ */
+
+/* A picture is one plane, or one for each channel; leading axes of size 1 do not count. */
+static bool check_picture_shape(const tool_result *r, tarn_complaint *complaint)
+{
+    int64_t planes = 1;
+    for (int a = 0; a < r->view.rank - 2; a++)
+        planes *= r->view.shape[a];
+    return (r->spatial == 2 && planes >= 1 && planes <= 4) ||
+           tool_complain_option(complaint, OPTION_OUTPUT,
+                                "a picture has two spatial axes and 1 to 4 channels; this result "
+                                "does not: write .npy");
+}
+
+/* Pictures hold u8 and u16; other numbers go back to the type of the picture they came from. */
+static bool choose_samples(tool_result *r, const tarn_array *like, tarn_complaint *complaint)
+{
+    bool fits = r->view.dtype == TARN_U8 || r->view.dtype == TARN_U16;
+    if (!fits && !like)
+        return tool_complain_option(
+            complaint, OPTION_OUTPUT,
+            "pictures hold u8 and u16, not %s: write .npy, or say --dtype u8",
+            tarn_dtype_name(r->view.dtype));
+    r->samples = like && !fits ? like->view.dtype : r->view.dtype;
+    r->white = like && like->view.dtype == r->samples ? like->white
+               : r->samples == TARN_U8                ? UINT8_MAX
+                                                      : UINT16_MAX;
+    return true;
+}
+
+/* The channel axis goes last, as pictures have it. */
+static tarn_view picture_view(const tool_result *r)
+{
+    const tarn_view *v = &r->view;
+    tarn_view plane = {.data = r->whole.data, .dtype = v->dtype, .rank = 2};
+    for (int a = 0; a < 2; a++) {
+        plane.shape[a] = v->shape[v->rank - 2 + a];
+        plane.strides[a] = v->strides[v->rank - 2 + a];
+    }
+    for (int a = 0; a < v->rank - 2; a++)
+        if (v->shape[a] > 1) {
+            plane.rank = 3;
+            plane.shape[2] = v->shape[a];
+            plane.strides[2] = v->strides[a];
+        }
+    return plane;
+}
+
+/* Values above white do not exist in pictures; PNG knows only white of all bits set. */
+static void fit_to_white(const tool_result *r, const tarn_view *picture, size_t count)
+{
+    unsigned char *bytes = picture->data;
+    uint16_t *words = picture->data;
+    uint32_t white = (uint32_t)r->white, full = r->samples == TARN_U8 ? UINT8_MAX : UINT16_MAX;
+    uint32_t target = r->kind == TARN_FILE_PNG ? full : white;
+    for (size_t k = 0; k < count && white < full; k++) {
+        uint32_t sample = r->samples == TARN_U8 ? bytes[k] : words[k];
+        sample = sample > white ? white : sample;
+        sample = (uint32_t)(((uint64_t)sample * target + white / 2) / white);
+        if (r->samples == TARN_U8)
+            bytes[k] = (unsigned char)sample;
+        else
+            words[k] = (uint16_t)sample;
+    }
+}
+
+static bool encode_picture(tool_result *r, tarn_complaint *complaint)
+{
+    tarn_view from = picture_view(r);
+    tarn_view picture = tarn_view_dense(NULL, r->samples, from.rank, from.shape);
+    size_t bytes = tarn_view_bytes(&picture);
+    picture.data = malloc(bytes);
+    if (!picture.data)
+        return tarn_complain(complaint, FAILED_WORK, "no memory for a picture of %zu bytes", bytes);
+    tarn_convert(&from, false, &picture);
+    fit_to_white(r, &picture, bytes / tarn_dtype_size(r->samples));
+    bool good = tarn_picture_write(&r->output, r->kind, &picture, r->white, complaint);
+    free(picture.data);
+    return good;
+}
+
+/* ---- All kinds ----------------------------------------------------------------------------- */
+
+static bool open_npy(tool_result *r, const char *path, int64_t bytes, bool channels_last,
+                     bool fortran, tarn_complaint *complaint)
+{
+    char header[NPY_HEADER];
+    tarn_view file = tool_file_view(&r->view, r->spatial, channels_last);
+    size_t length = tarn_npy_header(&file, fortran, header);
+    if (!checked_add(bytes, (int64_t)length, &bytes))
+        bytes = INT64_MAX;
+    return tarn_output_open(path, bytes, &r->output, complaint) &&
+           tarn_output_write(&r->output, header, length, complaint);
+}
+
+bool tool_result_open(tool_result *result, const char *path, const tarn_view *view, int spatial,
+                      bool channels_last, bool fortran, const tarn_array *like, int64_t memory,
+                      tarn_complaint *complaint)
+{
+    int64_t bytes;
+    *result = (tool_result){.kind = tarn_file_kind_of(path), .view = *view, .spatial = spatial};
+    tarn_output_none(&result->output);
+    if (result->kind == TARN_FILE_UNKNOWN)
+        return tool_complain_option(
+            complaint, OPTION_OUTPUT,
+            "'%.200s' has no extension that tarn writes: .npy .png .pbm .pgm "
+            ".ppm .pnm .pam",
+            path);
+    if (!tarn_count_bytes(view->rank, view->shape, view->dtype, &bytes))
+        return tarn_complain(complaint, BAD_USAGE, "the result does not fit 63 bits");
+    if (result->kind == TARN_FILE_NPY)
+        return open_npy(result, path, bytes, channels_last, fortran, complaint);
+    return check_picture_shape(result, complaint) && choose_samples(result, like, complaint) &&
+           tarn_output_open(path, 0, &result->output, complaint) &&
+           tarn_region_create((size_t)bytes, memory, &result->whole, complaint);
+}
+
+bool tool_result_put(tool_result *result, const void *data, size_t size, tarn_complaint *complaint)
+{
+    if (result->kind == TARN_FILE_NPY)
+        return tarn_output_write(&result->output, data, size, complaint);
+    if (size > result->whole.size - result->used)
+        return tarn_complain(complaint, FAILED_WORK, "more bytes came than the picture has");
+    memcpy(result->whole.data + result->used, data, size);
+    result->used += size;
+    return true;
+}
+
+bool tool_result_commit(tool_result *result, tarn_complaint *complaint)
+{
+    return (result->kind == TARN_FILE_NPY || encode_picture(result, complaint)) &&
+           tarn_output_commit(&result->output, complaint);
+}
+
+void tool_result_close(tool_result *result)
+{
+    tarn_output_abandon(&result->output);
+    tarn_region_close(&result->whole);
+}

@@ -1,0 +1,47 @@
+/* How to run: threads and kernel families. */
+#include "tool.h"
+#include "../src/dispatch.h"
+
+#include <limits.h>
+#include <string.h>
+
+static bool read_isa(const tool_call *call, uint32_t *mask, tarn_complaint *complaint)
+{
+    uint32_t chosen = 0;
+    for (const char *list = call->value[OPTION_ISA]; *list;) {
+        size_t length = strcspn(list, ",");
+        int bit = 0;
+        while (tarn_isa_name(bit) && (strlen(tarn_isa_name(bit)) != length ||
+                                      memcmp(tarn_isa_name(bit), list, length) != 0))
+            bit++;
+        if (!tarn_isa_name(bit))
+            return tool_complain_option(complaint, OPTION_ISA, "'%.*s' is no kernel family",
+                                        (int)(length < 40 ? length : 40), list);
+        chosen |= UINT32_C(1) << bit;
+        list += length + (list[length] == ',');
+    }
+    if (!(chosen & tarn_isa_available()))
+        return tool_complain_option(complaint, OPTION_ISA,
+                                    "names no family that this machine can run");
+    *mask = chosen;
+    return true;
+}
+
+bool tool_read_options(const tool_call *call, tarn_options *options, tarn_complaint *complaint)
+{
+    int64_t threads = 0;
+    tarn_error error;
+    *options = tarn_options_default();
+    if (tool_given(call, OPTION_THREADS) &&
+        !tool_read_integer(call, OPTION_THREADS, 1, &threads, complaint))
+        return false;
+    if (threads > INT_MAX)
+        return tool_complain_option(complaint, OPTION_THREADS, "is at most %d", INT_MAX);
+    /* Without OpenMP there is one thread: an answer to the default, but not to a demand. */
+    tarn_status status = tarn_executor_openmp((int)threads, &options->executor, &error);
+    if (status && threads > 1)
+        return tool_complain_option(complaint, OPTION_THREADS, "%s", error.message);
+    if (status)
+        options->executor = tarn_executor_serial();
+    return !tool_given(call, OPTION_ISA) || read_isa(call, &options->isa, complaint);
+}

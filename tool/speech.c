@@ -1,0 +1,106 @@
+/* Words for people and for machines. */
+#define _POSIX_C_SOURCE 200809L /* isatty, fileno */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool tool_has_colours(FILE *file)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0) && isatty(fileno(file));
+}
+
+void tool_json_string(FILE *file, const char *text)
+{
+    putc('"', file);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at == '"' || *at == '\\')
+            fprintf(file, "\\%c", *at);
+        else if (*at < 0x20)
+            fprintf(file, "\\u%04x", *at);
+        else
+            putc(*at, file);
+    putc('"', file);
+}
+
+void tool_json_numbers(FILE *file, const int64_t *numbers, int count)
+{
+    putc('[', file);
+    for (int k = 0; k < count; k++)
+        fprintf(file, "%s%lld", k ? ", " : "", (long long)numbers[k]);
+    putc(']', file);
+}
+
+void tool_print_shape(FILE *file, const int64_t *shape, int rank)
+{
+    for (int a = 0; a < rank; a++)
+        fprintf(file, "%s%lld", a ? "x" : "", (long long)shape[a]);
+    if (rank == 0)
+        fputs("scalar", file);
+}
+
+static void print_json(const tarn_complaint *c)
+{
+    fputs("{\"error\": ", stderr);
+    tool_json_string(stderr, c->message);
+    fprintf(stderr, ", \"status\": %d", c->status);
+    if (c->option[0]) {
+        fputs(", \"option\": ", stderr);
+        tool_json_string(stderr, c->option);
+    }
+    if (c->file[0]) {
+        fputs(", \"file\": ", stderr);
+        tool_json_string(stderr, c->file);
+    }
+    if (c->axis >= 0)
+        fprintf(stderr, ", \"axis\": %d", c->axis);
+    if (c->offset >= 0)
+        fprintf(stderr, ", \"offset\": %lld", (long long)c->offset);
+    fputs("}\n", stderr);
+}
+
+/* Names and messages may hold anything; a line of error is one line, without commands to the terminal. */
+static void put_printable(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at < 0x20 || *at == 0x7f)
+            fprintf(stderr, "\\x%02x", *at);
+        else
+            putc(*at, stderr);
+}
+
+void tool_print_complaint(const tarn_complaint *c, bool json)
+{
+    if (json) {
+        print_json(c);
+        return;
+    }
+    fputs(tool_has_colours(stderr) ? "\033[1;31mtarn:\033[0m " : "tarn: ", stderr);
+    if (c->option[0])
+        fprintf(stderr, "%s: ", c->option);
+    put_printable(c->file);
+    if (c->file[0])
+        fputs(": ", stderr);
+    if (c->offset >= 0)
+        fprintf(stderr, "byte %lld: ", (long long)c->offset);
+    put_printable(c->message);
+    putc('\n', stderr);
+}
+
+void tool_print_answer(const char *check, bool ok, const char *note, bool json)
+{
+    if (json) {
+        printf("{\"check\": \"%s\", \"ok\": %s, \"note\": ", check, ok ? "true" : "false");
+        tool_json_string(stdout, note);
+        puts("}");
+        return;
+    }
+    bool colours = tool_has_colours(stdout);
+    printf("%s%-6s%s  %s: %s\n",
+           !colours ? ""
+           : ok     ? "\033[32m"
+                    : "\033[1;31m",
+           ok ? "ok" : "FAILED", colours ? "\033[0m" : "", check, note);
+}
