@@ -325,7 +325,7 @@ enum {
     TARN_ISA_SPEC = 1 << 0,     /**< The executable specification itself: slow, and right. */
     TARN_ISA_PORTABLE = 1 << 1, /**< Fast portable C. */
     TARN_ISA_SSE2 = 1 << 2,     /**< Any x86-64. */
-    TARN_ISA_AVX2 = 1 << 3,     /**< x86-64 with AVX2. */
+    TARN_ISA_AVX2 = 1 << 3,     /**< x86-64 with AVX2 and F16C. */
     TARN_ISA_AVX512 = 1 << 4,   /**< x86-64 with AVX-512 F, BW, DQ and VL. */
     TARN_ISA_NEON = 1 << 5,     /**< Any AArch64. */
     TARN_ISA_ALL = 0x7fffffff   /**< Whatever the machine can run. */

@@ -3,6 +3,9 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 /* Predicates of the table: which problems a kernel takes. */
 static bool any(const tarn_problem *problem)
@@ -181,6 +184,15 @@ const char *tarn_isa_name(int bit)
     return bit < (int)(sizeof names / sizeof names[0]) ? names[bit] : NULL;
 }
 
+#if defined(__x86_64__)
+/* Bit 29 of leaf 1: clang's __builtin_cpu_supports() does not know the name. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+}
+#endif
+
 /* The families of kernels that this CPU can run. */
 static uint32_t detect(void)
 {
@@ -188,7 +200,7 @@ static uint32_t detect(void)
 #if defined(__x86_64__)
     mask |= TARN_ISA_SSE2;
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && has_f16c())
         mask |= TARN_ISA_AVX2;
     if ((mask & TARN_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

@@ -16,18 +16,18 @@
 #define PREFIX tarn_avx2_
 #define VECTOR_BYTES 32
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
 #else
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,f16c")
 #endif
 #elif defined(ISA_AVX512)
 #define PREFIX tarn_avx512_
 #define VECTOR_BYTES 64
 #ifdef __clang__
 #pragma clang attribute push(                                                                      \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+    __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 #endif
 #elif defined(__aarch64__) && defined(ISA_BASELINE)
