@@ -22,6 +22,56 @@ static bool windows_are_disjoint(const tarn_problem *problem)
     return true;
 }
 
+/* Whether a plane's cells lie side by side, in row-major order. */
+static bool is_dense(const tarn_problem *problem, int operand)
+{
+    int64_t step = 1;
+    for (int a = problem->spatial - 1; a >= 0; a--) {
+        if (problem->axis[a].size > 1 && problem->stride[operand][a] != step)
+            return false;
+        step *= problem->axis[a].size;
+    }
+    return true;
+}
+
+static bool have_equal_strides(const tarn_problem *problem, int one, int other)
+{
+    for (int a = 0; a < problem->spatial; a++)
+        if (problem->axis[a].size > 1 && problem->stride[one][a] != problem->stride[other][a])
+            return false;
+    return true;
+}
+
+/* Planes in one run, of up to two axes, dense or with enough channels last to fill vectors. Cells are counted
+ * in 31 bits. */
+static bool has_vector_planes(const tarn_problem *problem)
+{
+    int64_t cells = 1;
+    for (int a = 0; a < problem->spatial; a++) {
+        if (problem->axis[a].size > INT32_MAX / cells)
+            return false;
+        cells *= problem->axis[a].size;
+    }
+    if (problem->spatial > 2 || problem->leading > 1)
+        return false;
+    if (problem->lanes > 1)
+        return problem->lanes >= 8 && have_equal_strides(problem, TARN_X, TARN_DX);
+    return is_dense(problem, TARN_X) && is_dense(problem, TARN_DX) && is_dense(problem, TARN_GX);
+}
+
+/* One window that covers its plane. */
+static bool is_global(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        tarn_span taps = window_taps(axis, 0);
+        if (axis->out != 1 || taps.n != axis->size || taps.lo != 0 || taps.hi != taps.n ||
+            (taps.step != 1 && taps.n > 1))
+            return false;
+    }
+    return has_vector_planes(problem);
+}
+
 const tarn_kernel_row tarn_kernel_rows[] = {
 #define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
     {TARN_ISA_##isa, TARN_##op, TARN_##pass, TARN_##dtype, accepts, function, #function},

@@ -526,12 +526,48 @@ static void sweep_huge(void)
     printf("huge parameters: %d cases\n", accepted);
 }
 
+/* A shape whose VJP the specification can still compute: it looks at every tap for every cell. */
+static void random_planes(int spatial, int64_t *shape)
+{
+    int64_t cells = 1, kind = rng_next(&random_state) % 8;
+    for (int a = 1; a <= spatial; a++) {
+        shape[a] = rng_range(&random_state, 1, kind ? 11 : 40);
+        cells *= shape[a];
+    }
+    shape[0] = rng_range(&random_state, 1, 20000 / (cells * cells) + 2);
+    if (shape[0] > (kind == 1 ? 300 : 35))
+        shape[0] = rng_range(&random_state, 1, 35);
+}
+
+/* Global and adaptive windows: planes of every count around the lengths of vectors, channels last, rows that do
+ * not fill a vector. */
+static void sweep_whole(int cases)
+{
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        int64_t shape[3];
+        int spatial = (int)rng_range(&random_state, 1, 2);
+        random_planes(spatial, shape);
+        test_case c = shaped_case(TARN_GLOBAL, (tarn_dtype)(rng_next(&random_state) % 4), 1,
+                                  spatial, shape);
+        if (rng_next(&random_state) % 2) {
+            c.pool.window = TARN_ADAPTIVE;
+            for (int a = 0; a < spatial; a++)
+                c.pool.out[a] = rng_range(&random_state, 1, shape[a + 1] + 1);
+        }
+        run_operators(c);
+    }
+    printf("whole planes: %d cases\n", cases);
+}
+
 int main(int argc, char **argv)
 {
     random_state.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     for (int run = 0; run < 2; run++)
         for (int k = 0; k < OPERANDS; k++)
             arenas[run][k] = guarded_make(ARENA_BYTES);
+    sweep_whole(argc > 2 ? atoi(argv[2]) : 300);
+    if (argc > 2)
+        return finish_checks();
     sweep_1d();
     sweep_named();
     sweep_huge();
