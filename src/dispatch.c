@@ -72,6 +72,31 @@ static bool is_global(const tarn_problem *problem)
     return has_vector_planes(problem);
 }
 
+/* Adaptive windows whose rows fit buffers, and whose taps are few enough for f32 to count them. */
+static bool is_adaptive(const tarn_problem *problem)
+{
+    const tarn_axis *rows = &problem->axis[0], *columns = &problem->axis[1];
+    return problem->spatial == 2 && rows->adaptive && columns->size <= 128 && columns->out <= 128 &&
+           rows->size <= 1 << 16 && has_vector_planes(problem);
+}
+
+/* ... of which no more than two on an axis meet in a cell. */
+static bool is_adaptive_down(const tarn_problem *problem)
+{
+    return is_adaptive(problem) && problem->axis[0].out <= problem->axis[0].size &&
+           problem->axis[1].out <= problem->axis[1].size;
+}
+
+static bool is_adaptive_first(const tarn_problem *problem)
+{
+    return is_adaptive(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
+static bool is_adaptive_down_first(const tarn_problem *problem)
+{
+    return is_adaptive_down(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
 const tarn_kernel_row tarn_kernel_rows[] = {
 #define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
     {TARN_ISA_##isa, TARN_##op, TARN_##pass, TARN_##dtype, accepts, function, #function},
