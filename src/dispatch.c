@@ -97,6 +97,17 @@ static bool is_adaptive_down_first(const tarn_problem *problem)
     return is_adaptive_down(problem) && problem->ties == TARN_TIES_FIRST;
 }
 
+/* Sliding windows in two dimensions that fit the rings of weights.inc. */
+static bool has_small_windows(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->kernel > 8 || axis->stride > 16 || axis->dilation > 1)
+            return false;
+    }
+    return problem->spatial == 2;
+}
+
 const tarn_kernel_row tarn_kernel_rows[] = {
 #define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
     {TARN_ISA_##isa, TARN_##op, TARN_##pass, TARN_##dtype, accepts, function, #function},
