@@ -1,164 +1,12 @@
 #include "dispatch.h"
-#include "kernel/backward_limits.h"
+
+#include "accepts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-
-/* Predicates of the table: which problems a kernel takes. */
-static bool any(const tarn_problem *problem)
-{
-    (void)problem;
-    return true;
-}
-
-static bool windows_are_disjoint(const tarn_problem *problem)
-{
-    for (int a = 0; a < problem->spatial; a++) {
-        const tarn_axis *axis = &problem->axis[a];
-        bool apart = axis->adaptive ? axis->size % axis->out == 0
-                                    : axis->stride > (axis->kernel - 1) * axis->dilation;
-        if (!apart && axis->out > 1)
-            return false;
-    }
-    return true;
-}
-
-/* Whether every window of an axis has a real tap. */
-static bool every_window_reads(const tarn_axis *axis)
-{
-    return axis->lo <= (axis->kernel - 1) * axis->dilation &&
-           (axis->out - 1) * axis->stride - axis->lo < axis->size;
-}
-
-/* Whether the elements of a row lie side by side, as lanes do, in all tensors. */
-static bool rows_are_dense(const tarn_problem *problem)
-{
-    for (int k = 0; k < OPERANDS && problem->lanes == 1; k++)
-        if (problem->stride[k][problem->spatial - 1] != 1)
-            return false;
-    return true;
-}
-
-/* What tiles of sliding.h take: windows of moderate size, each with a real tap. */
-static bool windows_slide(const tarn_problem *problem)
-{
-    int64_t outer_taps = 1;
-    for (int a = 0; a < problem->spatial; a++) {
-        const tarn_axis *axis = &problem->axis[a];
-        bool inner = a >= problem->spatial - 2, last = a == problem->spatial - 1;
-        if (axis->adaptive || !every_window_reads(axis) || (axis->dilation > 1 && inner))
-            return false;
-        if (inner && (axis->kernel > 64 || axis->stride > 64 ||
-                      axis->kernel + (last ? 1 : 7) * axis->stride > 72))
-            return false;
-        if (!inner && (axis->kernel > 64 || (outer_taps *= axis->kernel) > 64))
-            return false;
-    }
-    return rows_are_dense(problem);
-}
-
-static int64_t taps_of(const tarn_problem *problem)
-{
-    int64_t taps = 1;
-    for (int a = 0; a < problem->spatial; a++)
-        taps *= problem->axis[a].kernel;
-    return taps;
-}
-
-/* Winners are counted in integers as wide as the values: a byte holds 255 taps. */
-static bool winners_slide(const tarn_problem *problem)
-{
-    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 255 : 65535;
-    return windows_slide(problem) && taps_of(problem) <= most;
-}
-
-/* ... and cells, in 32 bits at least. */
-static bool indices_slide(const tarn_problem *problem)
-{
-    int64_t cells = 1;
-    bool half = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
-    for (int a = 0; a < problem->spatial; a++)
-        if (!checked_mul(cells, problem->axis[a].size, &cells) || cells > INT32_MAX)
-            return false;
-    return windows_slide(problem) && (half || tarn_dtype_size(problem->dtype) >= 4);
-}
-
-static bool sums_slide(const tarn_problem *problem)
-{
-    return windows_slide(problem) && problem->spatial <= 3;
-}
-
-/* Integers are summed and divided in f32, see short_integers.h. */
-static bool short_sums_slide(const tarn_problem *problem)
-{
-    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
-    return sums_slide(problem) && taps_of(problem) <= most && problem->divisor <= most;
-}
-
-static bool tangents_slide(const tarn_problem *problem)
-{
-    return windows_slide(problem) && problem->ties == TARN_TIES_FIRST;
-}
-
-static bool average_slides_backward(const tarn_problem *problem)
-{
-    return slides_backward(problem, 2 * rows_kept(problem) + 4,
-                           most_readers(&problem->axis[problem->spatial - 1])) &&
-           (problem->spatial < 3 || most_readers(&problem->axis[0]) <= 8);
-}
-
-static bool winners_are_contiguous(const tarn_problem *problem)
-{
-    return problem->ties == TARN_TIES_FIRST && problem->element_bytes[OPERAND_SAVED] <= 4 &&
-           problem->stride[OPERAND_SAVED][problem->spatial - 1] == problem->lanes;
-}
-
-static bool winners_slide_backward(const tarn_problem *problem)
-{
-    int inner = problem->spatial - 1;
-    for (int a = 0; a <= inner; a++)
-        if (most_readers(&problem->axis[a]) > 8)
-            return false;
-    return winners_are_contiguous(problem) &&
-           slides_backward(problem, 2 * rows_kept(problem) + 1,
-                           most_readers(&problem->axis[inner]));
-}
-
-/* Large windows on two axes: asking every window of a cell would take longer. */
-static bool winners_scatter(const tarn_problem *problem)
-{
-    enum { FEW_READERS = 16 };
-    const tarn_axis *axis = problem->axis;
-    return problem->spatial == 2 && winners_are_contiguous(problem) &&
-           most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&
-           axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
-           slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
-}
-
-/* Two columns in each window, no window meets another or reaches beyond the input. */
-static bool in_pairs(const tarn_problem *problem)
-{
-    int inner = problem->spatial - 1;
-    for (int a = 0; a <= inner; a++) {
-        const tarn_axis *axis = &problem->axis[a];
-        if (most_readers(axis) > 1 || axis->lo > 0 ||
-            axis->size - axis->kernel < (axis->out - 1) * axis->stride)
-            return false;
-    }
-    return inner > 0 && problem->axis[inner].kernel == 2 && problem->axis[inner].stride == 2 &&
-           problem->lanes == 1 && problem->stride[TARN_GX][inner] == 1 &&
-           problem->stride[TARN_GY][inner] == 1;
-}
-
-static bool winners_in_pairs(const tarn_problem *problem)
-{
-    return in_pairs(problem) && problem->ties == TARN_TIES_FIRST &&
-           problem->element_bytes[OPERAND_SAVED] == 1 &&
-           problem->stride[OPERAND_SAVED][problem->spatial - 1] == 1;
-}
 
 const tarn_kernel_row tarn_kernel_rows[] = {
 #define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
@@ -168,14 +16,37 @@ const tarn_kernel_row tarn_kernel_rows[] = {
 
 const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]);
 
+/* The rows by operator, pass and dtype, as chains from the last row to the first: there are thousands, and a plan
+ * looks for six kernels. Made at the first call; threads that make them at the same time write the same numbers. */
+enum { NO_ROW = -1, ROWS = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]) };
+static _Atomic int16_t last_row[TARN_OPS][TARN_PASSES][TARN_DTYPES], row_before[ROWS];
+static _Atomic bool chains_are_made;
+_Static_assert(ROWS <= INT16_MAX, "a row's number takes 16 bits");
+
+static void make_chains(void)
+{
+    int16_t last[TARN_OPS][TARN_PASSES][TARN_DTYPES];
+    memset(last, NO_ROW, sizeof last); /* all bits set: -1 in every width */
+    for (int n = 0; n < ROWS; n++) {
+        const tarn_kernel_row *row = &tarn_kernel_rows[n];
+        row_before[n] = last[row->op][row->pass][row->dtype];
+        last[row->op][row->pass][row->dtype] = (int16_t)n;
+    }
+    for (int op = 0; op < TARN_OPS; op++)
+        for (int pass = 0; pass < TARN_PASSES; pass++)
+            for (int dtype = 0; dtype < TARN_DTYPES; dtype++)
+                last_row[op][pass][dtype] = last[op][pass][dtype];
+    atomic_store_explicit(&chains_are_made, true, memory_order_release);
+}
+
 const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa)
 {
-    for (const tarn_kernel_row *row = tarn_kernel_rows + tarn_kernel_row_count;
-         row-- > tarn_kernel_rows;)
-        if (row->op == problem->op && row->pass == pass && row->dtype == problem->dtype &&
-            (row->isa & isa) && row->accepts(problem))
-            return row;
-    return NULL;
+    if (!atomic_load_explicit(&chains_are_made, memory_order_acquire))
+        make_chains();
+    int n = last_row[problem->op][pass][problem->dtype];
+    while (n != NO_ROW && !((tarn_kernel_rows[n].isa & isa) && tarn_kernel_rows[n].accepts(problem)))
+        n = row_before[n];
+    return n == NO_ROW ? NULL : &tarn_kernel_rows[n];
 }
 
 const char *tarn_isa_name(int bit)

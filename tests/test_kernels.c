@@ -475,6 +475,16 @@ static void sweep_named(void)
         "avg k2s2 u8 3x40x40",
         "avg k2s2 i64 3x10x10",
         "avg k3s2p1 i32 3x10x10",
+        "avg global f32 17x16x15",
+        "avg global f32 1x3x270",
+        "avg global f64 1x140x3",
+        "max global f32 9x7x7",
+        "max global f32 1x270x2x2 last",
+        "avg global f32 1x270x3x2 last",
+        "max a3,5 f32 1x70x9x11 last",
+        "avg a3,5 f32 1x70x5x7 last",
+        "avg a9,7 f32 2x5x4",
+        "max a9,7 f32 2x5x4",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
@@ -526,19 +536,81 @@ static void sweep_huge(void)
     printf("huge parameters: %d cases\n", accepted);
 }
 
+/* A shape whose VJP the specification can still compute: it looks at every tap for every cell. */
+static void random_planes(int spatial, int64_t *shape)
+{
+    int64_t cells = 1, kind = rng_next(&random_state) % 8;
+    for (int a = 1; a <= spatial; a++) {
+        shape[a] = rng_range(&random_state, 1, kind ? 11 : 40);
+        cells *= shape[a];
+    }
+    shape[0] = rng_range(&random_state, 1, 20000 / (cells * cells) + 2);
+    if (shape[0] > (kind == 1 ? 300 : 35))
+        shape[0] = rng_range(&random_state, 1, 35);
+}
+
+/* Global and adaptive windows: planes of every count around the lengths of vectors, channels last, rows that do
+ * not fill a vector. */
+static void sweep_whole(int cases)
+{
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        int64_t shape[3];
+        int spatial = (int)rng_range(&random_state, 1, 2);
+        random_planes(spatial, shape);
+        test_case c = shaped_case(TARN_GLOBAL, (tarn_dtype)(rng_next(&random_state) % 4), 1,
+                                  spatial, shape);
+        if (rng_next(&random_state) % 2) {
+            c.pool.window = TARN_ADAPTIVE;
+            for (int a = 0; a < spatial; a++)
+                c.pool.out[a] = rng_range(&random_state, 1, shape[a + 1] + 1);
+        }
+        run_operators(c);
+    }
+    printf("whole planes: %d cases\n", cases);
+}
+
+/* Smooth max of small windows: rows longer than a buffer, bands of rows, numbers near and far apart. */
+static void sweep_weights(int cases)
+{
+    static const double betas[] = {1, -1, 30, -200};
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        bool wide = n % 4 == 0;
+        int64_t shape[3] = {rng_range(&random_state, 1, 3), rng_range(&random_state, 4, wide ? 6 : 80),
+                            wide ? rng_range(&random_state, 200, 700) : rng_range(&random_state, 8, 20)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % 4), 1, 2, shape);
+        random_window(&c, 4);
+        c.pool.dilation[0] = c.pool.dilation[1] = 1;
+        c.pool.op = TARN_SMOOTH;
+        c.pool.beta = betas[rng_next(&random_state) % 4];
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.seed = rng_next(&random_state);
+        c.values = rng_next(&random_state) % 2 ? PLAIN : (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = c.out_layout = rng_next(&random_state) % 2 ? DENSE : LAST;
+        run_case(&c);
+    }
+    printf("weights: %d cases\n", cases);
+}
+
 int main(int argc, char **argv)
 {
     random_state.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     for (int run = 0; run < 2; run++)
         for (int k = 0; k < OPERANDS; k++)
             arenas[run][k] = guarded_make(ARENA_BYTES);
-    sweep_1d();
-    sweep_named();
-    sweep_huge();
-    sweep_random("2-D", 3000, 2, 2, 9, 5, 4);
-    sweep_random("3-D", 800, 3, 3, 6, 4, 3);
-    sweep_random("rank to 8", 400, 4, 8, 3, 2, 2);
-    sweep_random("long rows", 300, 1, 1, 60, 18, 20);
-    sweep_random("large windows", 150, 2, 2, 13, 8, 3);
+    const char *only = argc > 2 ? argv[2] : NULL; /* a sweep by its name */
+#define SWEEP(name, call)                                                                          \
+    if (!only || strcmp(only, name) == 0)                                                          \
+        call
+    SWEEP("1-D", sweep_1d());
+    SWEEP("named", sweep_named());
+    SWEEP("huge", sweep_huge());
+    SWEEP("whole", sweep_whole(600));
+    SWEEP("weights", sweep_weights(300));
+    SWEEP("2-D", sweep_random("2-D", 3000, 2, 2, 9, 5, 4));
+    SWEEP("3-D", sweep_random("3-D", 800, 3, 3, 6, 4, 3));
+    SWEEP("rank", sweep_random("rank to 8", 400, 4, 8, 3, 2, 2));
+    SWEEP("long", sweep_random("long rows", 300, 1, 1, 60, 18, 20));
+    SWEEP("large", sweep_random("large windows", 150, 2, 2, 13, 8, 3));
+#undef SWEEP
     return finish_checks();
 }

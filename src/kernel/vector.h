@@ -16,6 +16,8 @@
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
  *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
  *   any(mask)                whether any bit of a vector is set
+ *   bits_t(mask)             a number with bit k set where lane k of the mask is; t is i32 or i64
+ *   transpose_t(rows)        LANES_t vectors as the rows of a square matrix, in place; f32 f64 i32
  */
 #ifndef TARN_VECTOR_H
 #define TARN_VECTOR_H
@@ -48,6 +50,34 @@ static inline bool any(v_i32 mask)
 #else
     v_u64 halves = (v_u64)mask;
     return (halves[0] | halves[1]) != 0;
+#endif
+}
+
+/* AArch64 has no such instruction: powers of two, added up. */
+static inline uint32_t bits_i32(v_i32 mask)
+{
+#if VECTOR_BYTES == 64
+    return (uint32_t)_mm512_movepi32_mask((__m512i)mask);
+#elif VECTOR_BYTES == 32
+    return (uint32_t)_mm256_movemask_ps((__m256)mask);
+#elif defined(__x86_64__)
+    return (uint32_t)_mm_movemask_ps((__m128)mask);
+#else
+    v_i32 powers = mask & (v_i32){1, 2, 4, 8};
+    return (uint32_t)(powers[0] + powers[1] + powers[2] + powers[3]);
+#endif
+}
+
+static inline uint32_t bits_i64(v_i64 mask)
+{
+#if VECTOR_BYTES == 64
+    return (uint32_t)_mm512_movepi64_mask((__m512i)mask);
+#elif VECTOR_BYTES == 32
+    return (uint32_t)_mm256_movemask_pd((__m256d)mask);
+#elif defined(__x86_64__)
+    return (uint32_t)_mm_movemask_pd((__m128d)mask);
+#else
+    return (uint32_t)((mask[0] & 1) + (mask[1] & 2));
 #endif
 }
 
@@ -285,5 +315,91 @@ SHUFFLES_32(i32, i32)
 SHUFFLES_32(u32, i32)
 SHUFFLES_64(i64, i64)
 SHUFFLES_64(u64, i64)
+
+/* ---- Transposition --------------------------------------------------------------------------- */
+
+/* Swaps the off-diagonal blocks of `d` by `d` lanes, for d = LANES/2, ..., 2, 1: lane l of a stays if bit d of l
+ * is not set; where it is, lane l-d of b comes in. The other way round for b. */
+#define UPPER(l, d, n) ((l) & (d) ? (n) + (l) - (d) : (l))
+#define LOWER(l, d, n) ((l) & (d) ? (n) + (l) : (l) + (d))
+#define EACH_2(F, l, d, n) F(l, d, n), F((l) + 1, d, n)
+#define EACH_4(F, l, d, n) EACH_2(F, l, d, n), EACH_2(F, (l) + 2, d, n)
+#define EACH_8(F, l, d, n) EACH_4(F, l, d, n), EACH_4(F, (l) + 4, d, n)
+#define EACH_16(F, l, d, n) EACH_8(F, l, d, n), EACH_8(F, (l) + 8, d, n)
+#define SWAP_BLOCKS(t, signed_type, EACH, d)                                                       \
+    for (int r = 0; r < LANES_##t; r++)                                                            \
+        if ((r & (d)) == 0) {                                                                      \
+            v_##t a = rows[r], b = rows[r + (d)];                                                  \
+            rows[r] = SHUFFLE(t, signed_type, a, b, EACH(UPPER, 0, d, LANES_##t));                 \
+            rows[r + (d)] = SHUFFLE(t, signed_type, a, b, EACH(LOWER, 0, d, LANES_##t));           \
+        }
+#if VECTOR_BYTES == 16
+#define SWAPS_32(t, m) SWAP_BLOCKS(t, m, EACH_4, 2) SWAP_BLOCKS(t, m, EACH_4, 1)
+#define SWAPS_64(t, m) SWAP_BLOCKS(t, m, EACH_2, 1)
+#elif VECTOR_BYTES == 32
+#define SWAPS_32(t, m)                                                                             \
+    SWAP_BLOCKS(t, m, EACH_8, 4) SWAP_BLOCKS(t, m, EACH_8, 2) SWAP_BLOCKS(t, m, EACH_8, 1)
+#define SWAPS_64(t, m) SWAP_BLOCKS(t, m, EACH_4, 2) SWAP_BLOCKS(t, m, EACH_4, 1)
+#else
+#define SWAPS_32(t, m)                                                                             \
+    SWAP_BLOCKS(t, m, EACH_16, 8)                                                                  \
+    SWAP_BLOCKS(t, m, EACH_16, 4) SWAP_BLOCKS(t, m, EACH_16, 2) SWAP_BLOCKS(t, m, EACH_16, 1)
+#define SWAPS_64(t, m)                                                                             \
+    SWAP_BLOCKS(t, m, EACH_8, 4) SWAP_BLOCKS(t, m, EACH_8, 2) SWAP_BLOCKS(t, m, EACH_8, 1)
+#endif
+static inline void transpose_f32(v_f32 *rows)
+{
+    SWAPS_32(f32, i32)
+}
+
+static inline void transpose_f64(v_f64 *rows)
+{
+    SWAPS_64(f64, i64)
+}
+
+/* ---- The two formats of 16 bits -------------------------------------------------------------- */
+
+/* Vectors of the LANES_f32 numbers at p as f32, and back, rounded to nearest even: as bf16_load() and so on. */
+typedef uint16_t v_half __attribute__((vector_size(VECTOR_BYTES / 2)));
+
+static inline v_f32 widen_bf16(v_half halves)
+{
+    return (v_f32)(__builtin_convertvector(halves, v_u32) << 16);
+}
+
+static inline v_half narrow_bf16(v_f32 v)
+{
+    v_u32 bits = (v_u32)v, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    rounded = select_u32(v == v, rounded, splat_u32(0x7fc0));
+    return __builtin_convertvector(rounded, v_half);
+}
+
+static inline v_f32 widen_f16(v_half halves)
+{
+#if VECTOR_BYTES == 64
+    return (v_f32)_mm512_cvtph_ps((__m256i)halves);
+#elif VECTOR_BYTES == 32
+    return (v_f32)_mm256_cvtph_ps((__m128i)halves);
+#else
+    v_u32 wide = __builtin_convertvector(halves, v_u32);
+    v_u32 sign = (wide & 0x8000u) << 16, magnitude = wide & 0x7fffu;
+    v_u32 normal = (magnitude << 13) + (112u << 23);
+    v_u32 special = (magnitude << 13) | 0x7f800000u;
+    v_u32 subnormal = (v_u32)(__builtin_convertvector((v_i32)magnitude, v_f32) * 0x1p-24f);
+    v_u32 finite = select_u32((v_i32)magnitude < 0x400, subnormal, normal);
+    return (v_f32)(sign | select_u32((v_i32)magnitude >= 0x7c00, special, finite));
+#endif
+}
+
+static inline v_half narrow_f16(v_f32 v)
+{
+    v_u32 bits = (v_u32)v, sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    v_u32 subnormal = (v_u32)((v_f32)magnitude + 0.5f) - 0x3f000000u;
+    v_u32 normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    v_u32 half = select_u32((v_i32)magnitude < 0x38800000, subnormal, normal);
+    half = select_u32((v_i32)magnitude >= 0x477ff000, splat_u32(0x7c00), half) | sign;
+    half = select_u32(v == v, half, splat_u32(0x7e00));
+    return __builtin_convertvector(half, v_half);
+}
 
 #endif

@@ -34,13 +34,15 @@ typedef struct tarn_weight {
 /* Below 2^-1022 of the greatest weight, a weight is zero. */
 #define LEAST_SHIFT (-1022.0)
 
-/* e^r for |r| <= ln(2)/2. */
+/* e^r = 1 + r + r^2 * (a polynomial), |r| <= ln(2)/2. */
+static const double exp_polynomial[] = {
+    0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d63p-5,  0x1.11111111109b3p-7,
+    0x1.6c16c1788bd90p-10, 0x1.a01a01a7c41d5p-13, 0x1.a019b90d2ae7ap-16, 0x1.71de0dae63bb3p-19,
+    0x1.289185613a3d6p-22, 0x1.af38a9b0ec855p-26};
+
 static inline double exp_reduced(double r)
 {
-    static const double p[] = {0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d63p-5,
-                               0x1.11111111109b3p-7,  0x1.6c16c1788bd90p-10, 0x1.a01a01a7c41d5p-13,
-                               0x1.a019b90d2ae7ap-16, 0x1.71de0dae63bb3p-19, 0x1.289185613a3d6p-22,
-                               0x1.af38a9b0ec855p-26};
+    const double *p = exp_polynomial;
     double sum = p[9];
     for (int k = 8; k >= 0; k--)
         sum = sum * r + p[k];
@@ -98,18 +100,22 @@ static inline double exp_scaled(double t, double shift)
     return mantissa * power_of_two(n - shift);
 }
 
+/* ln((1+s)/(1-s)) = 2s + s*z * (a polynomial in z), z = s^2. */
+static const double log_polynomial[] = {
+    0x1.5555555555558p-1, 0x1.99999999952d7p-2, 0x1.2492492df281ap-2, 0x1.c71c62e3f11e6p-3,
+    0x1.7462b51cb66b1p-3, 0x1.39fe51a7c18f9p-3, 0x1.2b5900de53b32p-3};
+
+#define SQRT_HALF_BITS UINT64_C(0x3fe6a09e667f3bcd) /* of 1/sqrt(2) */
+
 /* ln v for v >= 1; NaN for NaN. */
 static inline double log_ratio(double v)
 {
-    static const double q[] = {0x1.5555555555558p-1, 0x1.99999999952d7p-2, 0x1.2492492df281ap-2,
-                               0x1.c71c62e3f11e6p-3, 0x1.7462b51cb66b1p-3, 0x1.39fe51a7c18f9p-3,
-                               0x1.2b5900de53b32p-3};
-    const uint64_t sqrt_half = UINT64_C(0x3fe6a09e667f3bcd); /* the bits of 1/sqrt(2) */
+    const double *q = log_polynomial;
     if (!(v >= 1.0))
         return v != v ? v : 0.0;
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    uint64_t k = (bits - sqrt_half) >> 52; /* v = f * 2^k with f in [1/sqrt(2), sqrt(2)) */
+    uint64_t k = (bits - SQRT_HALF_BITS) >> 52; /* v = f * 2^k with f in [1/sqrt(2), sqrt(2)) */
     bits -= k << 52;
     double f;
     memcpy(&f, &bits, sizeof f);

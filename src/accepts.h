@@ -1,0 +1,245 @@
+/* Predicates of the kernel table: which problems a kernel takes. */
+#ifndef TARN_ACCEPTS_H
+#define TARN_ACCEPTS_H
+
+#include "problem.h"
+#include "kernel/backward_limits.h"
+static bool any(const tarn_problem *problem)
+{
+    (void)problem;
+    return true;
+}
+
+static bool windows_are_disjoint(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        bool apart = axis->adaptive ? axis->size % axis->out == 0
+                                    : axis->stride > (axis->kernel - 1) * axis->dilation;
+        if (!apart && axis->out > 1)
+            return false;
+    }
+    return true;
+}
+
+/* Whether every window of an axis has a real tap. */
+static bool every_window_reads(const tarn_axis *axis)
+{
+    return axis->lo <= (axis->kernel - 1) * axis->dilation &&
+           (axis->out - 1) * axis->stride - axis->lo < axis->size;
+}
+
+/* Whether the elements of a row lie side by side, as lanes do, in all tensors. */
+static bool rows_are_dense(const tarn_problem *problem)
+{
+    for (int k = 0; k < OPERANDS && problem->lanes == 1; k++)
+        if (problem->stride[k][problem->spatial - 1] != 1)
+            return false;
+    return true;
+}
+
+/* What tiles of sliding.h take: windows of moderate size, each with a real tap. */
+static bool windows_slide(const tarn_problem *problem)
+{
+    int64_t outer_taps = 1;
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        bool inner = a >= problem->spatial - 2, last = a == problem->spatial - 1;
+        if (axis->adaptive || !every_window_reads(axis) || (axis->dilation > 1 && inner))
+            return false;
+        if (inner && (axis->kernel > 64 || axis->stride > 64 ||
+                      axis->kernel + (last ? 1 : 7) * axis->stride > 72))
+            return false;
+        if (!inner && (axis->kernel > 64 || (outer_taps *= axis->kernel) > 64))
+            return false;
+    }
+    return rows_are_dense(problem);
+}
+
+static int64_t taps_of(const tarn_problem *problem)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < problem->spatial; a++)
+        taps *= problem->axis[a].kernel;
+    return taps;
+}
+
+/* Winners are counted in integers as wide as the values: a byte holds 255 taps. */
+static bool winners_slide(const tarn_problem *problem)
+{
+    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 255 : 65535;
+    return windows_slide(problem) && taps_of(problem) <= most;
+}
+
+/* ... and cells, in 32 bits at least. */
+static bool indices_slide(const tarn_problem *problem)
+{
+    int64_t cells = 1;
+    bool half = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
+    for (int a = 0; a < problem->spatial; a++)
+        if (!checked_mul(cells, problem->axis[a].size, &cells) || cells > INT32_MAX)
+            return false;
+    return windows_slide(problem) && (half || tarn_dtype_size(problem->dtype) >= 4);
+}
+
+static bool sums_slide(const tarn_problem *problem)
+{
+    return windows_slide(problem) && problem->spatial <= 3;
+}
+
+/* Integers are summed and divided in f32, see short_integers.h. */
+static bool short_sums_slide(const tarn_problem *problem)
+{
+    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
+    return sums_slide(problem) && taps_of(problem) <= most && problem->divisor <= most;
+}
+
+static bool tangents_slide(const tarn_problem *problem)
+{
+    return windows_slide(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
+static bool average_slides_backward(const tarn_problem *problem)
+{
+    return slides_backward(problem, 2 * rows_kept(problem) + 4,
+                           most_readers(&problem->axis[problem->spatial - 1])) &&
+           (problem->spatial < 3 || most_readers(&problem->axis[0]) <= 8);
+}
+
+static bool winners_are_contiguous(const tarn_problem *problem)
+{
+    return problem->ties == TARN_TIES_FIRST && problem->element_bytes[OPERAND_SAVED] <= 4 &&
+           problem->stride[OPERAND_SAVED][problem->spatial - 1] == problem->lanes;
+}
+
+static bool winners_slide_backward(const tarn_problem *problem)
+{
+    int inner = problem->spatial - 1;
+    for (int a = 0; a <= inner; a++)
+        if (most_readers(&problem->axis[a]) > 8)
+            return false;
+    return winners_are_contiguous(problem) &&
+           slides_backward(problem, 2 * rows_kept(problem) + 1,
+                           most_readers(&problem->axis[inner]));
+}
+
+/* Large windows on two axes: asking every window of a cell would take longer. */
+static bool winners_scatter(const tarn_problem *problem)
+{
+    enum { FEW_READERS = 16 };
+    const tarn_axis *axis = problem->axis;
+    return problem->spatial == 2 && winners_are_contiguous(problem) &&
+           most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&
+           axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
+           slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
+}
+
+/* Two columns in each window, no window meets another or reaches beyond the input. */
+static bool in_pairs(const tarn_problem *problem)
+{
+    int inner = problem->spatial - 1;
+    for (int a = 0; a <= inner; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (most_readers(axis) > 1 || axis->lo > 0 ||
+            axis->size - axis->kernel < (axis->out - 1) * axis->stride)
+            return false;
+    }
+    return inner > 0 && problem->axis[inner].kernel == 2 && problem->axis[inner].stride == 2 &&
+           problem->lanes == 1 && problem->stride[TARN_GX][inner] == 1 &&
+           problem->stride[TARN_GY][inner] == 1;
+}
+
+static bool winners_in_pairs(const tarn_problem *problem)
+{
+    return in_pairs(problem) && problem->ties == TARN_TIES_FIRST &&
+           problem->element_bytes[OPERAND_SAVED] == 1 &&
+           problem->stride[OPERAND_SAVED][problem->spatial - 1] == 1;
+}
+
+/* Whether a plane's cells lie side by side, in row-major order. */
+static bool is_dense(const tarn_problem *problem, int operand)
+{
+    int64_t step = 1;
+    for (int a = problem->spatial - 1; a >= 0; a--) {
+        if (problem->axis[a].size > 1 && problem->stride[operand][a] != step)
+            return false;
+        step *= problem->axis[a].size;
+    }
+    return true;
+}
+
+static bool have_equal_strides(const tarn_problem *problem, int one, int other)
+{
+    for (int a = 0; a < problem->spatial; a++)
+        if (problem->axis[a].size > 1 && problem->stride[one][a] != problem->stride[other][a])
+            return false;
+    return true;
+}
+
+/* Planes in one run, of up to two axes, dense or with enough channels last to fill vectors. Cells are counted
+ * in 31 bits. */
+static bool has_vector_planes(const tarn_problem *problem)
+{
+    int64_t cells = 1;
+    for (int a = 0; a < problem->spatial; a++) {
+        if (problem->axis[a].size > INT32_MAX / cells)
+            return false;
+        cells *= problem->axis[a].size;
+    }
+    if (problem->spatial > 2 || problem->leading > 1)
+        return false;
+    if (problem->lanes > 1)
+        return problem->lanes >= 8 && have_equal_strides(problem, TARN_X, TARN_DX);
+    return is_dense(problem, TARN_X) && is_dense(problem, TARN_DX) && is_dense(problem, TARN_GX);
+}
+
+/* One window that covers its plane. */
+static bool is_global(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        tarn_span taps = window_taps(axis, 0);
+        if (axis->out != 1 || taps.n != axis->size || taps.lo != 0 || taps.hi != taps.n ||
+            (taps.step != 1 && taps.n > 1))
+            return false;
+    }
+    return has_vector_planes(problem);
+}
+
+/* Adaptive windows whose rows fit buffers, and whose taps are few enough for f32 to count them. */
+static bool is_adaptive(const tarn_problem *problem)
+{
+    const tarn_axis *rows = &problem->axis[0], *columns = &problem->axis[1];
+    return problem->spatial == 2 && rows->adaptive && columns->size <= 128 && columns->out <= 128 &&
+           rows->size <= 1 << 16 && has_vector_planes(problem);
+}
+
+/* ... of which no more than two on an axis meet in a cell. */
+static bool is_adaptive_down(const tarn_problem *problem)
+{
+    return is_adaptive(problem) && problem->axis[0].out <= problem->axis[0].size &&
+           problem->axis[1].out <= problem->axis[1].size;
+}
+
+static bool is_adaptive_first(const tarn_problem *problem)
+{
+    return is_adaptive(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
+static bool is_adaptive_down_first(const tarn_problem *problem)
+{
+    return is_adaptive_down(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
+/* Sliding windows in two dimensions that fit the rings of weights.inc. */
+static bool has_small_windows(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->kernel > 8 || axis->stride > 16 || axis->dilation > 1)
+            return false;
+    }
+    return problem->spatial == 2;
+}
+
+#endif
