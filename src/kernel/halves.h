@@ -4,8 +4,6 @@
 
 #include "vector.h"
 
-typedef uint16_t v_half __attribute__((vector_size(VECTOR_BYTES / 2)));
-
 /* The bits of LANES_f32 stored numbers, one to a lane. */
 static inline v_u32 load_half(const void *p)
 {
@@ -33,19 +31,19 @@ static inline void store_half_part(void *p, v_u32 bits, int64_t n)
     copy_part(p, (const char *)&half, (size_t)n * sizeof(uint16_t));
 }
 
-static inline v_f32 widen_bf16(v_u32 bits)
+static inline v_f32 float_of_bf16(v_u32 bits)
 {
     return (v_f32)(bits << 16);
 }
 
 /* Of numbers that a bf16 holds exactly. */
-static inline v_u32 narrow_bf16(v_f32 v)
+static inline v_u32 exact_bf16(v_f32 v)
 {
     return (v_u32)v >> 16;
 }
 
 /* A product with 2^112 rebiases the exponent, subnormals included; it would make infinities and NaN finite. */
-static inline v_f32 widen_f16(v_u32 bits)
+static inline v_f32 float_of_f16(v_u32 bits)
 {
     v_u32 sign = (bits & 0x8000u) << 16, magnitude = (bits & 0x7fffu) << 13;
     v_u32 rebiased = (v_u32)((v_f32)magnitude * 0x1p112f);
@@ -54,7 +52,7 @@ static inline v_f32 widen_f16(v_u32 bits)
 }
 
 /* Of numbers that an f16 holds exactly. */
-static inline v_u32 narrow_f16(v_f32 v)
+static inline v_u32 exact_f16(v_f32 v)
 {
     v_u32 bits = (v_u32)v, magnitude = bits & 0x7fffffffu;
     v_u32 rebiased = (v_u32)((v_f32)magnitude * 0x1p-112f) >> 13;
