@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth"};
+static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth", "lp"};
 static const char *const tie_names[TARN_TIES] = {"first", "all", "split"};
 
 /* ---- Words --------------------------------------------------------------------------------- */
@@ -341,6 +341,8 @@ static bool read_pool_word(const word *w, tarn_pool *pool, bool *ties_given)
         return pool->window = TARN_GLOBAL, pool->flat = 1, true;
     if ((value = value_of(w, "beta")))
         return read_double(value, &pool->beta);
+    if ((value = value_of(w, "p")))
+        return read_double(value, &pool->power);
     if ((value = value_of(w, "div")))
         return read_integer(&value, &pool->divisor) && *value == '\0';
     if ((value = value_of(w, "spatial"))) {
@@ -390,7 +392,7 @@ static tarn_status load_pool(loader *l, const char *at, tarn_op op, tarn_value *
             !read_window_word(&w, &pool, &count, &stride_given))
             return bad(l, w.at,
                        "expected kernel= stride= pad= dilation= adaptive= global flat spatial= "
-                       "ceil nopad div= beta= ties= with as many numbers as axes");
+                       "ceil nopad div= beta= p= ties= with as many numbers as axes");
     if (!stride_given)
         memcpy(pool.stride, pool.kernel, sizeof pool.stride);
     if (pool.spatial && count > 1 && count != pool.spatial)
@@ -568,7 +570,7 @@ static tarn_status load_node(loader *l, const word *op, tarn_value *value)
     if (is_word(op, "pad") || is_word(op, "unpad"))
         return load_padding(l, op->at, op->text[0] == 'p', value);
     return bad(l, op->at,
-               "expected input, constant, max, min, avg, smooth, pad, unpad, add, scale, concat, "
+               "expected input, constant, max, min, avg, smooth, lp, pad, unpad, add, scale, concat, "
                "reshape, flatten or custom");
 }
 
@@ -699,17 +701,20 @@ static void put_window(tarn_writer *w, const tarn_pool *pool)
 static void put_pool(tarn_writer *w, const tarn_pool *pool)
 {
     tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
-    bool sums = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
+    bool extreme = pool->op == TARN_MAX || pool->op == TARN_MIN;
+    bool counts = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
     put_window(w, pool);
     if (pool->window == TARN_SLIDING && pool->ceil_mode)
         tarn_put(w, " ceil");
-    if (sums && !pool->count_include_pad)
+    if (counts && !pool->count_include_pad)
         tarn_put(w, " nopad");
     if (pool->op == TARN_AVG && pool->divisor)
         tarn_put(w, " div=%lld", (long long)pool->divisor);
     if (pool->op == TARN_SMOOTH)
         tarn_put(w, " beta=%.17g", pool->beta);
-    if (!sums && pool->ties != usual)
+    if (pool->op == TARN_LP)
+        tarn_put(w, " p=%.17g", pool->power);
+    if (extreme && pool->ties != usual)
         tarn_put(w, " ties=%s", tie_names[pool->ties]);
 }
 

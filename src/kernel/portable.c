@@ -1,6 +1,6 @@
 /* The portable kernels, compiled for every dtype. */
 #include "../scalar.h"
-#include "../spec/exponential.h"
+#include "../spec/power.h"
 #include "../spec/spec.h"
 #include "columns.h"
 
@@ -33,26 +33,42 @@ enum { HOLDS_NAN = 1, HOLDS_MINUS_ZERO = 2 };
 
 #define DTYPE f64
 #define IS_MINUS_ZERO(x) (bits_of_f64(x) == UINT64_C(1) << 63)
+#define U uint64_t
+#define BITS(x) bits_of_f64(x)
 #include "portable.inc"
 #undef DTYPE
+#undef U
+#undef BITS
 #undef IS_MINUS_ZERO
 
 #define DTYPE f32
 #define IS_MINUS_ZERO(x) (bits_of_f32(x) == UINT32_C(1) << 31)
+#define U uint32_t
+#define BITS(x) bits_of_f32(x)
 #include "portable.inc"
 #undef DTYPE
+#undef U
+#undef BITS
 #undef IS_MINUS_ZERO
 
 #define DTYPE f16
 #define IS_MINUS_ZERO(x) ((x) == 0x8000)
+#define U uint16_t
+#define BITS(x) (x)
 #include "portable.inc"
 #undef DTYPE
+#undef U
+#undef BITS
 #undef IS_MINUS_ZERO
 
 #define DTYPE bf16
 #define IS_MINUS_ZERO(x) ((x) == 0x8000)
+#define U uint16_t
+#define BITS(x) (x)
 #include "portable.inc"
 #undef DTYPE
+#undef U
+#undef BITS
 #undef IS_MINUS_ZERO
 
 #undef PORTABLE_DERIVATIVES
