@@ -477,6 +477,7 @@ static void sweep_named(void)
         "avg k2s2 u8 3x40x40",
         "avg k2s2 i64 3x10x10",
         "avg k3s2p1 i32 3x10x10",
+        "lp k2s2 f32 1x600x4x6 last",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
