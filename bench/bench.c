@@ -32,6 +32,7 @@ static const char *const usual_problems[] = {
     "max k3s2p1 f32 1x64x112x112",
     "avg k3s2p1 f32 1x64x112x112",
     "smooth k3s2p1 beta=1 f32 1x16x112x112",
+    "lp k3s2p1 p=2 f32 1x16x112x112",
     "max k3s1p1 f32 1x64x56x56",
     "max k5s1 f32 1x1x512x512",
     "max k13s1 f32 1x1x512x512",
