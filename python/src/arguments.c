@@ -194,3 +194,11 @@ int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi)
     }
     return spatial;
 }
+
+void set_number(tarn_pool *pool, double number)
+{
+    if (pool->op == TARN_LP)
+        pool->power = number;
+    else
+        pool->beta = number;
+}

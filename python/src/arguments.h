@@ -29,4 +29,7 @@ int parse_spatial(PyObject *object);
  * of axes, or -1. */
 int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi);
 
+/* Sets the one real number that the pool's operator takes: the p of Lp, the beta of smooth max. */
+void set_number(tarn_pool *pool, double number);
+
 #endif

@@ -94,7 +94,7 @@ static int parse_divisor(const module_state *state, PyObject *object, int64_t *d
     return 0;
 }
 
-enum { OP, SPATIAL, X, KERNEL, STRIDE, PADDING, DILATION, CEIL, COUNT, DIVISOR, BETA, INDICES, OUT,
+enum { OP, SPATIAL, X, KERNEL, STRIDE, PADDING, DILATION, CEIL, COUNT, DIVISOR, NUMBER, INDICES, OUT,
        SLIDING_ARGUMENTS };
 
 static int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool)
@@ -103,7 +103,7 @@ static int parse_sliding(const module_state *state, PyObject *const *args, tarn_
     pool->op = (tarn_op)PyLong_AsLong(args[OP]);
     pool->ceil_mode = PyObject_IsTrue(args[CEIL]);
     pool->count_include_pad = PyObject_IsTrue(args[COUNT]);
-    pool->beta = PyFloat_AsDouble(args[BETA]);
+    set_number(pool, PyFloat_AsDouble(args[NUMBER]));
     if (PyErr_Occurred() ||
         parse_window(pool, args[KERNEL], args[STRIDE], args[PADDING], args[DILATION]) ||
         parse_divisor(state, args[DIVISOR], &pool->divisor))
@@ -128,7 +128,7 @@ static PyObject *sliding(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return run_forward(state, &pool, args[X], args[INDICES], args[OUT], true);
 }
 
-/* The pool that sliding() would run, x and what follows beta not looked at. */
+/* The pool that sliding() would run, x and what follows the number not looked at. */
 static PyObject *sliding_pool(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     tarn_pool pool;

@@ -28,14 +28,16 @@ static void add_words(plan_key *key, const int64_t *words, int count)
 
 static void add_pool(plan_key *key, const tarn_pool *pool)
 {
-    int64_t beta;
+    int64_t beta, power;
     memcpy(&beta, &pool->beta, sizeof beta);
+    memcpy(&power, &pool->power, sizeof power);
     add_word(key, (int64_t)pool->op | (int64_t)pool->window << 8 | (int64_t)pool->ties << 16 |
                       (int64_t)!!pool->ceil_mode << 24 | (int64_t)!!pool->count_include_pad << 25 |
                       (int64_t)!!pool->flat << 26);
     add_word(key, pool->spatial);
     add_word(key, pool->divisor);
     add_word(key, beta);
+    add_word(key, power);
     add_words(key, pool->reserved, 4);
     const int64_t *numbers[] = {pool->kernel, pool->stride, pool->dilation,
                                 pool->pad_lo, pool->pad_hi, pool->out};

@@ -43,7 +43,7 @@ static module_state *find_state(PyTypeObject *type)
 }
 
 /* (op, window, ndim, kernel, stride, padding, dilation, output_size, ceil, count_include_pad, divisor,
- * beta, ties, flat) */
+ * number, ties, flat); the number as set_number() has it */
 static int parse_pool(PyObject *args, tarn_pool *pool)
 {
     int op, window, spatial;
@@ -51,9 +51,9 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
     long long divisor;
     tarn_pool made;
     int ceil, count, flat;
-    double beta;
+    double number;
     if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOp", &op, &window, &spatial, &kernel, &stride, &padding,
-                          &dilation, &out, &ceil, &count, &divisor, &beta, &ties, &flat))
+                          &dilation, &out, &ceil, &count, &divisor, &number, &ties, &flat))
         return -1;
     made = tarn_max_pool(spatial);
     made.op = (tarn_op)op;
@@ -61,7 +61,7 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
     made.ceil_mode = ceil;
     made.count_include_pad = count;
     made.divisor = divisor;
-    made.beta = beta;
+    set_number(&made, number);
     made.flat = flat;
     if (spatial < 1 || spatial > TARN_MAX_SPATIAL) {
         PyErr_Format(PyExc_ValueError, "%d spatial axes are not in 1..%d", spatial,
@@ -334,6 +334,12 @@ static PyObject *pool_beta(PyObject *object, void *unused)
     return PyFloat_FromDouble(pool_of(object)->beta);
 }
 
+static PyObject *pool_power(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyFloat_FromDouble(pool_of(object)->power);
+}
+
 static PyObject *pool_ceil(PyObject *object, void *unused)
 {
     (void)unused;
@@ -352,6 +358,7 @@ static PyGetSetDef pool_attributes[] = {
     {"axes", pool_axes, NULL,
      "For each spatial axis (kernel, stride, dilation, padding before, behind, output size).", NULL},
     {"beta", pool_beta, NULL, "The sharpness of smooth max.", NULL},
+    {"power", pool_power, NULL, "The p of Lp's norm.", NULL},
     {"ceil", pool_ceil, NULL, "Whether a last window may hang over the edge.", NULL},
     {"flat", pool_flat, NULL, "Whether a global pool drops the spatial axes.", NULL},
     {"text", pool_text, NULL, "The pool as the words of a problem string; see parse().", NULL},

@@ -1,4 +1,4 @@
-"""Pooling with one written meaning: max, min, average and smooth max, with derivatives.
+"""Pooling with one written meaning: max, min, average, smooth max and norms, with derivatives.
 
 Functions have the names of ``torch.nn.functional``; objects such as `MaxPool` take any number of
 spatial axes and differentiate both ways; `tarn.torch` brings autograd. Arrays may come from NumPy,
@@ -15,11 +15,11 @@ from ._core import version as __version__
 from .errors import Error
 from .functional import *  # noqa: F403
 from .functional import __all__ as _functions
-from .pools import (AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, MaxPool,
-                    MinPool, Pool, SmoothMaxPool)
+from .pools import (AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, GlobalAvgPool, GlobalLpPool,
+                    GlobalMaxPool, LpPool, MaxPool, MinPool, Pool, SmoothMaxPool)
 
 __all__ = ["AdaptiveAvgPool", "AdaptiveMaxPool", "AvgPool", "Error", "GlobalAvgPool",
-           "GlobalMaxPool", "Graph", "MaxPool", "MinPool", "Pool", "SmoothMaxPool", *_functions]
+           "GlobalLpPool", "GlobalMaxPool", "Graph", "LpPool", "MaxPool", "MinPool", "Pool", "SmoothMaxPool", *_functions]
 
 
 def __getattr__(name):

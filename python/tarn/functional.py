@@ -8,7 +8,7 @@ instead of a new array; with ``return_indices`` it is a pair.
 The names of dtypes, layouts and tie rules, and what exactly is computed, are in docs/spec.md.
 """
 
-from ._core import AVG, MAX, MIN, SMOOTH, get_num_threads, set_num_threads
+from ._core import AVG, LP, MAX, MIN, SMOOTH, get_num_threads, set_num_threads
 from ._core import adaptive as _adaptive
 from ._core import global_ as _global
 from ._core import pad as _pad
@@ -21,6 +21,7 @@ __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "get_num_threads", "global_avg_pool", "global_max_pool",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d",
     "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
     "min_pool1d", "min_pool2d", "min_pool3d", "pad", "set_num_threads", "smooth_max_pool1d",
     "smooth_max_pool2d", "smooth_max_pool3d", "threads", "unpad",
@@ -196,6 +197,49 @@ def smooth_max_pool3d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation
     """
     return _sliding(SMOOTH, 3, x, kernel_size, stride, padding, dilation, ceil_mode,
                     count_include_pad, None, beta, False, out)
+
+
+# ---- Lp ------------------------------------------------------------------------------------------
+
+
+def lp_pool1d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+              out=None):
+    """The p-norm of each window on the last axis; as `lp_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.lp_pool1d(numpy.array([[3.0, -4.0, 5.0, 12.0]]), 2, 2)
+    array([[ 5., 13.]])
+    """
+    return _sliding(LP, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    norm_type, False, out)
+
+
+def lp_pool2d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+              out=None):
+    """``sum(|x|**p)**(1/p)`` over each window on the last two axes, p being ``norm_type``, at least 1.
+
+    Magnitudes are summed, as ONNX's LpPool does and PyTorch's ``lp_pool2d`` does not; padding adds
+    nothing. Nothing overflows on the way.
+
+    >>> import numpy, tarn
+    >>> x = numpy.array([[[1.0, -2.0], [3.0, -4.0]]])
+    >>> tarn.lp_pool2d(x, 1, 2)
+    array([[[10.]]])
+    """
+    return _sliding(LP, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    norm_type, False, out)
+
+
+def lp_pool3d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+              out=None):
+    """The p-norm of each window on the last three axes; as `lp_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.lp_pool3d(numpy.ones((1, 1, 2, 2)), 2, (1, 2, 2))
+    array([[[[2.]]]])
+    """
+    return _sliding(LP, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    norm_type, False, out)
 
 
 # ---- Adaptive and global -------------------------------------------------------------------------

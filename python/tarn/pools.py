@@ -1,6 +1,6 @@
 """Pools as objects, for any number of spatial axes, with derivatives both ways."""
 
-from ._core import ADAPTIVE, AVG, GLOBAL, MAX, MIN, SLIDING, SMOOTH, Pool
+from ._core import ADAPTIVE, AVG, GLOBAL, LP, MAX, MIN, SLIDING, SMOOTH, Pool
 
 
 def _ndim(numbers, ndim):
@@ -14,11 +14,11 @@ def _ndim(numbers, ndim):
 
 
 def _sliding(cls, op, kernel, stride, padding, dilation, ceil, ties="first", ndim=None, count=True,
-             divisor=None, beta=1.0):
+             divisor=None, number=1.0):
     if divisor is not None and divisor < 1:
         raise ValueError(f"divisor is {divisor}, not positive")
     return Pool.__new__(cls, op, SLIDING, _ndim(kernel, ndim), kernel, stride, padding, dilation, 1,
-                        ceil, count, divisor or 0, beta, ties, False)
+                        ceil, count, divisor or 0, number, ties, False)
 
 
 def _adaptive(cls, op, output_size, ties, ndim):
@@ -26,8 +26,8 @@ def _adaptive(cls, op, output_size, ties, ndim):
                         True, 0, 1.0, ties, False)
 
 
-def _global(cls, op, ndim, keepdims, ties):
-    return Pool.__new__(cls, op, GLOBAL, ndim, 1, 1, 0, 1, 1, False, True, 0, 1.0, ties,
+def _global(cls, op, ndim, keepdims, ties, number=1.0):
+    return Pool.__new__(cls, op, GLOBAL, ndim, 1, 1, 0, 1, 1, False, True, 0, number, ties,
                         not keepdims)
 
 
@@ -110,7 +110,25 @@ class SmoothMaxPool(Pool):
     def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, beta=1.0,
                 count_include_pad=True, *, ndim=None):
         return _sliding(cls, SMOOTH, kernel, stride, padding, dilation, ceil, ndim=ndim,
-                        count=count_include_pad, beta=beta)
+                        count=count_include_pad, number=beta)
+
+
+class LpPool(Pool):
+    """``sum(|x|**p)**(1/p)`` over each window; arguments as `MaxPool` and ``p``, at least 1.
+
+    >>> import numpy, tarn
+    >>> p = tarn.LpPool((2,), p=2)
+    >>> x = numpy.array([3.0, -4.0])
+    >>> p(x)
+    array([5.])
+    >>> p.vjp(x, numpy.array([10.0])).round(6)
+    array([ 6., -8.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, p=2.0, *, ndim=None):
+        return _sliding(cls, LP, kernel, stride, padding, dilation, ceil, ndim=ndim, number=p)
 
 
 class AdaptiveMaxPool(Pool):
@@ -168,3 +186,17 @@ class GlobalAvgPool(Pool):
 
     def __new__(cls, ndim=2, keepdims=True):
         return _global(cls, AVG, ndim, keepdims, "first")
+
+
+class GlobalLpPool(Pool):
+    """The p-norm over the last ``ndim`` axes.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalLpPool(ndim=1, keepdims=False)(numpy.array([3.0, -4.0]))
+    array(5.)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, p=2.0):
+        return _global(cls, LP, ndim, keepdims, "first", p)
