@@ -36,7 +36,7 @@ wheel)
     $venv/python -m build --no-isolation --outdir build/dist .
     ;;
 test)
-    need torch==2.13.0 ml_dtypes hypothesis pytest jax
+    need torch==2.13.0 ml_dtypes hypothesis pytest jax onnx
     install
     $venv/python -m pytest -q python/tests
     ;;
