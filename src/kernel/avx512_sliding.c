@@ -1,0 +1,7 @@
+/* Sliding windows, for x86-64 with AVX-512. */
+#define ISA_AVX512
+#include "isa_begin.h"
+#ifdef PREFIX
+#include "vector_dtypes.inc"
+#endif
+#include "isa_end.h"

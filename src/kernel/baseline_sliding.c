@@ -1,0 +1,7 @@
+/* Sliding windows, for SSE2, or NEON: what every x86-64 and every AArch64 has. */
+#define ISA_BASELINE
+#include "isa_begin.h"
+#ifdef PREFIX
+#include "vector_dtypes.inc"
+#endif
+#include "isa_end.h"

@@ -1,0 +1,36 @@
+/* Begins a file of kernels for one instruction set, which its file names: ISA_BASELINE (what every machine of the
+ * architecture has), ISA_AVX2 or ISA_AVX512. Where the set exists, PREFIX is defined, the beginning
+ * of the functions' names, and with it VECTOR_BYTES; isa_end.h ends the file. The compiler may use the
+ * set's instructions between the two only, so no flag of the command line is needed. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#if defined(ISA_BASELINE)
+#define PREFIX tarn_sse2_
+#define VECTOR_BYTES 16
+#elif defined(ISA_AVX2)
+#define PREFIX tarn_avx2_
+#define VECTOR_BYTES 32
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
+#else
+#pragma GCC target("avx2,f16c")
+#endif
+#elif defined(ISA_AVX512)
+#define PREFIX tarn_avx512_
+#define VECTOR_BYTES 64
+#ifdef __clang__
+#pragma clang attribute push(                                                                      \
+    __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#else
+#pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+#endif
+#elif defined(__aarch64__) && defined(ISA_BASELINE)
+#define PREFIX tarn_neon_
+#define VECTOR_BYTES 16
+#endif
