@@ -10,6 +10,7 @@ MAX: int
 MIN: int
 AVG: int
 SMOOTH: int
+LP: int
 SLIDING: int
 ADAPTIVE: int
 GLOBAL: int
@@ -27,6 +28,8 @@ class Pool:
     def axes(self) -> tuple[tuple[int, int, int, int, int, int], ...]: ...
     @property
     def beta(self) -> float: ...
+    @property
+    def power(self) -> float: ...
     @property
     def ceil(self) -> bool: ...
     @property

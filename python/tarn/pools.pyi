@@ -27,6 +27,11 @@ class SmoothMaxPool(Pool):
                 _Axes = 1, ceil: bool = False, beta: float = 1.0, count_include_pad: bool = True, *,
                 ndim: int | None = None) -> Self: ...
 
+class LpPool(Pool):
+    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil: bool = False, p: float = 2.0, *, ndim: int | None = None) -> Self:
+                ...
+
 class AdaptiveMaxPool(Pool):
     def __new__(cls, output_size: _Axes, ties: _Ties = "first", *, ndim: int | None = None) -> Self:
                 ...
@@ -39,3 +44,6 @@ class GlobalMaxPool(Pool):
 
 class GlobalAvgPool(Pool):
     def __new__(cls, ndim: int = 2, keepdims: bool = True) -> Self: ...
+
+class GlobalLpPool(Pool):
+    def __new__(cls, ndim: int = 2, keepdims: bool = True, p: float = 2.0) -> Self: ...
