@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run test test-quick bench install docs coverage format clean help
+.PHONY: all run test test-quick bench python wheel install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -38,6 +38,14 @@ bench: ## Run the benchmark (BENCH_ARGS=...)
 	$(configure)
 	$(build) --target tarn_bench
 	build/bench/bench $(BENCH_ARGS)
+
+python: ## Leave build/venv/bin/python able to import tarn
+	@tools/setup.sh build python
+	@tools/python.sh install
+
+wheel: ## Write a wheel and a source distribution to build/dist/
+	@tools/setup.sh build python
+	@tools/python.sh wheel
 
 # A directory that is not given goes back to its default, whatever an earlier call said.
 directory = $(if $($(1)),-D$(2)=$($(1)),-U$(2))

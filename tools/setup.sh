@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: tools/setup.sh <group>...     groups: build test docs coverage format
+# usage: tools/setup.sh <group>...     groups: build python test docs coverage format
 # Installs the Debian packages that are missing, and says nothing if none is.
 set -eu
 
@@ -12,6 +12,8 @@ need() { # need <package> <command that succeeds if it is there>
 has() { command -v "$1"; }
 includes() { echo "#include <$1>" | gcc -fsyntax-only -x c -; }
 links() { echo 'int main(void) { return 0; }' | clang "$@" -x c - -o /dev/null; }
+python_header='import os, sysconfig
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))'
 
 fail() {
     echo "tools/setup.sh: $*" >&2
@@ -50,7 +52,7 @@ need_clang_runtimes() {
     need "libomp-$version-dev" links -fopenmp
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|docs|coverage|format>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|docs|coverage|format>...'
 for group; do
     case $group in
     build)
@@ -66,6 +68,11 @@ for group; do
         need libmpfr-dev includes mpfr.h
         need pkg-config has pkg-config
         need binutils has readelf
+        ;;
+    python)
+        need python3 has python3
+        need python3-venv python3 -c 'import ensurepip, venv'
+        need python3-dev python3 -c "$python_header"
         ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
