@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "array.h"
+#include "pool_object.h"
 #include "pooling.h"
 
 #include <string.h>
@@ -125,6 +126,16 @@ static PyObject *sliding(PyObject *module, PyObject *const *args, Py_ssize_t cou
     if (check_count(count, SLIDING_ARGUMENTS) || parse_sliding(state, args, &pool))
         return NULL;
     return run_forward(state, &pool, args[X], args[INDICES], args[OUT], true);
+}
+
+/* The pool that sliding() would run, x and what follows beta not looked at. */
+static PyObject *sliding_pool(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    tarn_pool pool;
+    module_state *state = state_of(module);
+    if (check_count(count, SLIDING_ARGUMENTS) || parse_sliding(state, args, &pool))
+        return NULL;
+    return pool_create(state->pool_type, state, &pool);
 }
 
 /* Output sizes, None standing for the size that x has. */
@@ -416,6 +427,7 @@ static PyObject *get_num_threads(PyObject *module, PyObject *unused)
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
 PyMethodDef functions[] = {
     {"sliding", FAST(sliding), NULL},
+    {"sliding_pool", FAST(sliding_pool), NULL},
     {"adaptive", FAST(adaptive), NULL},
     {"global_", FAST(global), NULL},
     {"pad", FAST(pad), NULL},

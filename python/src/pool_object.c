@@ -17,6 +17,16 @@ const tarn_pool *pool_of(PyObject *object)
     return &((pool_object *)object)->pool;
 }
 
+PyObject *pool_create(PyTypeObject *type, module_state *state, const tarn_pool *pool)
+{
+    pool_object *self = (pool_object *)PyType_GenericAlloc(type, 0);
+    if (!self)
+        return NULL;
+    self->pool = *pool;
+    self->state = state;
+    return (PyObject *)self;
+}
+
 /* ---- Making -------------------------------------------------------------------------------- */
 
 /* The module's state by the first type of the method resolution order that has one. */
@@ -72,12 +82,7 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
 static PyObject *make_object(PyTypeObject *type, const tarn_pool *pool)
 {
     module_state *state = find_state(type);
-    pool_object *self = state ? (pool_object *)PyType_GenericAlloc(type, 0) : NULL;
-    if (!self)
-        return NULL;
-    self->pool = *pool;
-    self->state = state;
-    return (PyObject *)self;
+    return state ? pool_create(type, state, pool) : NULL;
 }
 
 static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -166,14 +171,24 @@ static PyObject *pool_call(PyObject *self, PyObject *args, PyObject *kwargs)
     return run(self, &call);
 }
 
+/* The values and the indices of the winners; `out` is a pair of arrays, or entries may be None. */
+static PyObject *pool_forward_indices(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"x", "out", NULL};
+    pooling call = {.pass = TARN_FORWARD_INDICES};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$(OO)", names, &call.object[TARN_X],
+                                     &call.object[TARN_Y], &call.object[TARN_INDICES]))
+        return NULL;
+    return run(self, &call);
+}
+
 static PyObject *pool_indices(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"x", "out", NULL};
     pooling call = {.pass = TARN_FORWARD_INDICES};
-    PyObject *out = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O", names, &call.object[TARN_X], &out))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O", names, &call.object[TARN_X],
+                                     &call.object[TARN_INDICES]))
         return NULL;
-    call.object[TARN_INDICES] = out;
     PyObject *both = run(self, &call);
     PyObject *indices = both ? PyTuple_GetItem(both, 1) : NULL;
     Py_XINCREF(indices);
@@ -261,6 +276,9 @@ static PyObject *pool_explain(PyObject *object, PyObject *args, PyObject *kwargs
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef pool_methods[] = {
+    {"forward_indices", KEYWORDS(pool_forward_indices),
+     "forward_indices($self, x, *, out=(None, None))\n--\n\n"
+     "The values and the indices of the winners, in one pass."},
     {"indices", KEYWORDS(pool_indices),
      "indices($self, x, *, out=None)\n--\n\n"
      "Where the winners of max and min lie: positions in the flattened spatial axes of x, int64.\n"
@@ -281,7 +299,61 @@ static PyMethodDef pool_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *pool_window(PyObject *object, void *unused)
+{
+    static const char *const words[TARN_WINDOWS] = {"sliding", "adaptive", "global"};
+    (void)unused;
+    tarn_window window = pool_of(object)->window;
+    return PyUnicode_FromString((int)window < TARN_WINDOWS ? words[window] : "?");
+}
+
+static PyObject *pool_axes(PyObject *object, void *unused)
+{
+    (void)unused;
+    const tarn_pool *pool = pool_of(object);
+    PyObject *axes = PyTuple_New(pool->spatial);
+    for (int a = 0; axes && a < pool->spatial; a++) {
+        int64_t numbers[] = {pool->kernel[a], pool->stride[a], pool->dilation[a],
+                             pool->pad_lo[a], pool->pad_hi[a], pool->out[a]};
+        PyObject *axis = make_tuple(6, numbers);
+        if (!axis || PyTuple_SetItem(axes, a, axis))
+            Py_CLEAR(axes);
+    }
+    return axes;
+}
+
+static PyObject *pool_op(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(pool_of(object)->op);
+}
+
+static PyObject *pool_beta(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyFloat_FromDouble(pool_of(object)->beta);
+}
+
+static PyObject *pool_ceil(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(pool_of(object)->ceil_mode);
+}
+
+static PyObject *pool_flat(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(pool_of(object)->flat);
+}
+
 static PyGetSetDef pool_attributes[] = {
+    {"op", pool_op, NULL, "The operator: _core.MAX and its like.", NULL},
+    {"window", pool_window, NULL, "'sliding', 'adaptive' or 'global'.", NULL},
+    {"axes", pool_axes, NULL,
+     "For each spatial axis (kernel, stride, dilation, padding before, behind, output size).", NULL},
+    {"beta", pool_beta, NULL, "The sharpness of smooth max.", NULL},
+    {"ceil", pool_ceil, NULL, "Whether a last window may hang over the edge.", NULL},
+    {"flat", pool_flat, NULL, "Whether a global pool drops the spatial axes.", NULL},
     {"text", pool_text, NULL, "The pool as the words of a problem string; see parse().", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -9,4 +9,7 @@ extern PyType_Spec pool_spec;
 /* The descriptor of a pool object, which the caller has checked to be one. */
 const tarn_pool *pool_of(PyObject *object);
 
+/* An object of that type, which is the module's pool type or derived from it. */
+PyObject *pool_create(PyTypeObject *type, module_state *state, const tarn_pool *pool);
+
 #endif
