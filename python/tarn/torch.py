@@ -17,11 +17,16 @@ import functools
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch._functorch.utils import enable_single_level_autograd_function
 
 from . import _core
 from .errors import Error
 from .functional import _unpooled_sizes
+
+_below_autograd = torch._C._AutoDispatchBelowAutograd
+_transforms_are_active = torch._C._are_functorch_transforms_active
+_modes_are_active = torch._C._len_torch_dispatch_stack
 
 # ---- Descriptors ---------------------------------------------------------------------------------
 # An operator gets its pool as the words of a problem string, such as "max k3s2p1": text can be traced,
@@ -168,7 +173,7 @@ def _sum(*terms):
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(x, pool):
-        with torch._C._AutoDispatchBelowAutograd():
+        with _below_autograd():
             return torch.ops.tarn.pool(x, pool)
 
     @staticmethod
@@ -189,7 +194,7 @@ class _Forward(torch.autograd.Function):
 class _ForwardIndices(torch.autograd.Function):
     @staticmethod
     def forward(x, pool):
-        with torch._C._AutoDispatchBelowAutograd():
+        with _below_autograd():
             return torch.ops.tarn.pool_indices(x, pool)
 
     @staticmethod
@@ -209,7 +214,7 @@ class _ForwardIndices(torch.autograd.Function):
 class _Jvp(torch.autograd.Function):
     @staticmethod
     def forward(x, dx, pool):
-        with torch._C._AutoDispatchBelowAutograd():
+        with _below_autograd():
             return torch.ops.tarn.pool_jvp(x, dx, pool)
 
     @staticmethod
@@ -237,7 +242,7 @@ class _Jvp(torch.autograd.Function):
 class _Vjp(torch.autograd.Function):
     @staticmethod
     def forward(x, gy, pool):
-        with torch._C._AutoDispatchBelowAutograd():
+        with _below_autograd():
             return torch.ops.tarn.pool_vjp(x, gy, pool)
 
     @staticmethod
@@ -269,7 +274,7 @@ def _at(tensor, indices, ndim):
 class _Unpool(torch.autograd.Function):
     @staticmethod
     def forward(x, indices, size):
-        with torch._C._AutoDispatchBelowAutograd():
+        with _below_autograd():
             return torch.ops.tarn.unpool(x, indices, size)
 
     @staticmethod
@@ -312,7 +317,7 @@ def _plain_apply(function):
     apply = super(torch.autograd.Function, function).apply
 
     def kernel(*arguments):
-        if not torch._C._are_functorch_transforms_active():
+        if not _transforms_are_active():
             return apply(*arguments)
         with enable_single_level_autograd_function():
             return apply(*arguments)
@@ -355,6 +360,14 @@ def _check_frame(x, ndim):
                         "TARN_BAD_SHAPE")
 
 
+def _is_plain(x):
+    """Whether nobody but the caller looks on: no compiler, gradient, tangent, transform or mode. Then
+    the dispatcher, which takes longer than pooling a small tensor, has nothing to do."""
+    return (not torch.compiler.is_compiling() and type(x) is torch.Tensor and not x.requires_grad
+            and forward_ad._current_level < 0 and not _transforms_are_active()
+            and _modes_are_active() == 0)
+
+
 def _run(x, ndim, text, return_indices=False):
     _check_frame(x, ndim)
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
@@ -369,6 +382,9 @@ def _named(function, name, doc):
 def _extreme_function(op, word, ndim):
     def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
              return_indices=False):
+        if _is_plain(input):
+            return _core.sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
+                                 True, None, 1.0, return_indices, None)
         text = _sliding_text(op, ndim, kernel_size, stride, padding, dilation, ceil_mode, True, None,
                              1.0)
         return _run(input, ndim, text, return_indices)
@@ -379,6 +395,9 @@ def _extreme_function(op, word, ndim):
 def _avg_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
              divisor_override=None):
+        if _is_plain(input):
+            return _core.sliding(_core.AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
+                                 count_include_pad, divisor_override, 1.0, False, None)
         text = _sliding_text(_core.AVG, ndim, kernel_size, stride, padding, 1, ceil_mode,
                              count_include_pad, divisor_override, 1.0)
         return _run(input, ndim, text)
@@ -389,6 +408,9 @@ def _avg_function(ndim):
 def _smooth_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
              count_include_pad=True):
+        if _is_plain(input):
+            return _core.sliding(_core.SMOOTH, ndim, input, kernel_size, stride, padding, dilation,
+                                 ceil_mode, count_include_pad, None, beta, False, None)
         text = _sliding_text(_core.SMOOTH, ndim, kernel_size, stride, padding, dilation, ceil_mode,
                              count_include_pad, None, beta)
         return _run(input, ndim, text)
@@ -404,16 +426,20 @@ def _output_sizes(x, ndim, output_size):
         sizes = tuple(sizes) * ndim
     if len(sizes) != ndim:
         raise Error(f"output_size has {len(sizes)} entries, expected 1 or {ndim}", "TARN_BAD_WINDOW")
-    return [x.shape[axis - ndim] if size is None else size for axis, size in enumerate(sizes)]
+    # len(range()) makes a plain number of a size that torch.compile holds as a symbol.
+    return [len(range(x.shape[axis - ndim])) if size is None else int(size)
+            for axis, size in enumerate(sizes)]
 
 
 def _adaptive_text(word, x, ndim, output_size):
     sizes = _output_sizes(x, ndim, output_size)
-    return f"{word} a{','.join(str(int(size)) for size in sizes)} d{ndim}"
+    return f"{word} a{','.join([str(size) for size in sizes])} d{ndim}"
 
 
 def _adaptive_max_function(ndim):
     def pool(input, output_size, return_indices=False):
+        if _is_plain(input):
+            return _core.adaptive(_core.MAX, ndim, input, output_size, return_indices, None)
         return _run(input, ndim, _adaptive_text("max", input, ndim, output_size), return_indices)
 
     return _named(pool, f"adaptive_max_pool{ndim}d",
@@ -422,6 +448,8 @@ def _adaptive_max_function(ndim):
 
 def _adaptive_avg_function(ndim):
     def pool(input, output_size):
+        if _is_plain(input):
+            return _core.adaptive(_core.AVG, ndim, input, output_size, False, None)
         return _run(input, ndim, _adaptive_text("avg", input, ndim, output_size))
 
     return _named(pool, f"adaptive_avg_pool{ndim}d",
