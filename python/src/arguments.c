@@ -175,3 +175,22 @@ int parse_spatial(PyObject *object)
     }
     return (int)spatial;
 }
+
+int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi)
+{
+    int64_t numbers[TARN_MAX_RANK];
+    int count = parse_shape(object, numbers);
+    if (count < 0)
+        return -1;
+    if (count % 2 || count < 2 || count > 2 * TARN_MAX_SPATIAL) {
+        PyErr_Format(PyExc_ValueError, "pad has %d numbers, expected pairs for 1 to %d axes", count,
+                     TARN_MAX_SPATIAL);
+        return -1;
+    }
+    int spatial = count / 2;
+    for (int a = 0; a < spatial; a++) {
+        lo[a] = numbers[2 * (spatial - 1 - a)];
+        hi[a] = numbers[2 * (spatial - 1 - a) + 1];
+    }
+    return spatial;
+}

@@ -309,26 +309,6 @@ failed:
     return -1;
 }
 
-/* Pairs (before, behind), the last axis first, as torch.nn.functional.pad() has them. */
-static int parse_pairs(PyObject *object, helper *helper)
-{
-    int64_t numbers[TARN_MAX_RANK];
-    int count = parse_shape(object, numbers);
-    if (count < 0)
-        return -1;
-    if (count % 2 || count < 2 || count > 2 * TARN_MAX_SPATIAL) {
-        PyErr_Format(PyExc_ValueError, "pad has %d numbers, expected pairs for 1 to %d axes", count,
-                     TARN_MAX_SPATIAL);
-        return -1;
-    }
-    helper->spatial = count / 2;
-    for (int a = 0; a < helper->spatial; a++) {
-        helper->lo[a] = numbers[2 * (helper->spatial - 1 - a)];
-        helper->hi[a] = numbers[2 * (helper->spatial - 1 - a) + 1];
-    }
-    return 0;
-}
-
 /* The size of an axis after padding (sign 1) or cropping (-1); at least 1, so that what does not fit is
  * left for the library to refuse. */
 static int64_t padded_size(const helper *helper, int a, int sign)
@@ -347,7 +327,7 @@ static PyObject *pad_or_crop(PyObject *module, PyObject *const *args, Py_ssize_t
     module_state *state = state_of(module);
     helper helper = {.run = sign > 0 ? run_pad : run_unpad};
     int64_t sizes[TARN_MAX_SPATIAL];
-    if (check_count(count, 3) || parse_pairs(args[1], &helper) ||
+    if (check_count(count, 3) || (helper.spatial = parse_pairs(args[1], helper.lo, helper.hi)) < 0 ||
         read_helper(state, &helper, args[0], NULL, args[2]))
         return NULL;
     for (int a = 0; a < helper.spatial; a++)

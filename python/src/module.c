@@ -1,6 +1,7 @@
 #include "module.h"
 
 #include "functions.h"
+#include "graph_object.h"
 #include "plan_cache.h"
 #include "pool_object.h"
 #include "tensor.h"
@@ -84,7 +85,8 @@ static int execute(PyObject *module)
     state->module = module; /* borrowed: the state is part of it */
     state->error = import_error();
     if (!state->error || add_type(module, &tensor_spec, &state->tensor_type) ||
-        add_type(module, &pool_spec, &state->pool_type))
+        add_type(module, &pool_spec, &state->pool_type) ||
+        add_type(module, &graph_spec, &state->graph_type))
         return -1;
     return add_constants(module);
 }

@@ -10,6 +10,7 @@ array([[[[ 5.,  7.],
          [13., 15.]]]])
 """
 
+from ._core import Graph
 from ._core import version as __version__
 from .errors import Error
 from .functional import *  # noqa: F403
@@ -18,7 +19,7 @@ from .pools import (AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, GlobalAvgPool, Gl
                     MinPool, Pool, SmoothMaxPool)
 
 __all__ = ["AdaptiveAvgPool", "AdaptiveMaxPool", "AvgPool", "Error", "GlobalAvgPool",
-           "GlobalMaxPool", "MaxPool", "MinPool", "Pool", "SmoothMaxPool", *_functions]
+           "GlobalMaxPool", "Graph", "MaxPool", "MinPool", "Pool", "SmoothMaxPool", *_functions]
 
 
 def __getattr__(name):
