@@ -26,7 +26,7 @@ PYTHON
 install() {
     need scikit-build-core numpy
     $venv/pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
-        --force-reinstall -Cbuild-dir=build/python .
+        --force-reinstall -Cbuild-dir=build/python -Ccmake.define.TARN_WERROR=ON .
 }
 
 case ${1:-} in

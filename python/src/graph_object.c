@@ -232,7 +232,7 @@ static PyObject *graph_output(PyObject *object, PyObject *args)
     tarn_error error;
     if (!PyArg_ParseTuple(args, "i", &value))
         return NULL;
-    return built(self, tarn_graph_output(self->graph, &value, &error), value, &error);
+    return built(self, tarn_graph_output(self->graph, value, &error), &value, &error);
 }
 
 static PyObject *graph_name(PyObject *object, PyObject *args)
