@@ -16,8 +16,7 @@ int64_t parse_integer(PyObject *object, const char *name)
 
 static int wrong_count(const char *name, Py_ssize_t count, int expected)
 {
-    PyErr_Format(PyExc_ValueError, "%s has %zd entries, expected 1 or %d", name, count, expected);
-    return -1;
+    return raise_argument("%s has %zd entries, expected 1 or %d", name, count, expected);
 }
 
 /* Entry k of a tuple or another sequence; a new reference. */
@@ -148,10 +147,8 @@ int parse_shape(PyObject *object, int64_t *shape)
     Py_ssize_t count = PySequence_Size(object);
     if (count < 0)
         return -1;
-    if (count > TARN_MAX_RANK) {
-        PyErr_Format(PyExc_ValueError, "a shape of %zd sizes; there may be %d", count, TARN_MAX_RANK);
-        return -1;
-    }
+    if (count > TARN_MAX_RANK)
+        return raise_argument("a shape of %zd sizes; there may be %d", count, TARN_MAX_RANK);
     if (count == 0)
         return 0;
     if (count == 1) { /* parse_axes() would take a nested sequence for it */
@@ -168,11 +165,8 @@ int parse_spatial(PyObject *object)
     int64_t spatial = parse_integer(object, "ndim");
     if (spatial == -1 && PyErr_Occurred())
         return -1;
-    if (spatial < 1 || spatial > TARN_MAX_SPATIAL) {
-        PyErr_Format(PyExc_ValueError, "ndim is %lld, not in 1..%d", (long long)spatial,
-                     TARN_MAX_SPATIAL);
-        return -1;
-    }
+    if (spatial < 1 || spatial > TARN_MAX_SPATIAL)
+        return raise_argument("ndim is %lld, not in 1..%d", (long long)spatial, TARN_MAX_SPATIAL);
     return (int)spatial;
 }
 
@@ -182,11 +176,9 @@ int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi)
     int count = parse_shape(object, numbers);
     if (count < 0)
         return -1;
-    if (count % 2 || count < 2 || count > 2 * TARN_MAX_SPATIAL) {
-        PyErr_Format(PyExc_ValueError, "pad has %d numbers, expected pairs for 1 to %d axes", count,
-                     TARN_MAX_SPATIAL);
-        return -1;
-    }
+    if (count % 2 || count < 2 || count > 2 * TARN_MAX_SPATIAL)
+        return raise_argument("pad has %d numbers, expected pairs for 1 to %d axes", count,
+                              TARN_MAX_SPATIAL);
     int spatial = count / 2;
     for (int a = 0; a < spatial; a++) {
         lo[a] = numbers[2 * (spatial - 1 - a)];

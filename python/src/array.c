@@ -327,11 +327,25 @@ static int view_of_capsule(const module_state *state, PyObject *capsule, const c
     return -1;
 }
 
+/* Old capsules cannot say that an array is immutable. If it has a buffer, too, that can. */
+static int check_writable(PyObject *object, const char *name)
+{
+    Py_buffer buffer;
+    if (!PyObject_CheckBuffer(object))
+        return 0;
+    if (!PyObject_GetBuffer(object, &buffer, PyBUF_STRIDES | PyBUF_WRITABLE)) {
+        PyBuffer_Release(&buffer);
+        return 0;
+    }
+    PyErr_Format(PyExc_BufferError, "%s is read-only", name);
+    return -1;
+}
+
 /* The capsule is held, not consumed: its own destructor gives the tensor back. */
 static int import_dlpack(const module_state *state, PyObject *object, const char *name, bool written,
                          array *array)
 {
-    if (check_device(object, name))
+    if (check_device(object, name) || (written && check_writable(object, name)))
         return -1;
     array->keep = ask_for_capsule(object);
     if (!array->keep)

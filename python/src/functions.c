@@ -32,7 +32,7 @@ static int set_out(pooling *call, PyObject *out)
 }
 
 static PyObject *run_forward(module_state *state, const tarn_pool *pool, PyObject *x,
-                             PyObject *indices, PyObject *out, bool framed)
+                             PyObject *indices, PyObject *out, frame frame)
 {
     int with_indices = PyObject_IsTrue(indices);
     if (with_indices < 0)
@@ -40,25 +40,21 @@ static PyObject *run_forward(module_state *state, const tarn_pool *pool, PyObjec
     pooling call = {.pool = pool,
                     .pass = with_indices ? TARN_FORWARD_INDICES : TARN_FORWARD,
                     .object = {[TARN_X] = x},
-                    .framed = framed};
+                    .frame = frame};
     return set_out(&call, out) ? NULL : pooling_run(state, &call);
 }
 
-/* PyTorch's limit: beyond half the extent, windows could lie in padding altogether. */
+/* PyTorch's limit: half the taps, whatever the dilation. */
 static int check_padding(const module_state *state, const tarn_pool *pool)
 {
     for (int a = 0; a < pool->spatial; a++) {
-        int64_t kernel = pool->kernel[a], padding = pool->pad_lo[a], extent;
-        /* PyTorch's 3-D max counts the taps, its other functions the extent. */
-        int64_t dilation = pool->op == TARN_MAX && pool->spatial == 3 ? 1 : pool->dilation[a];
-        if (kernel < 1 || dilation < 1 || padding < 0)
-            continue; /* The library's own checker says so better. */
-        if (__builtin_mul_overflow(kernel - 1, dilation, &extent) || padding <= (extent + 1) / 2)
-            continue;
+        int64_t kernel = pool->kernel[a], padding = pool->pad_lo[a];
+        if (kernel < 1 || padding <= kernel / 2)
+            continue; /* The library's own checker has better words for a bad kernel. */
         return raise_status(state, TARN_BAD_WINDOW, a,
-                            "padding %lld on axis %d is more than half of the window, which covers "
-                            "%lld cells; tarn.MaxPool and its like allow it",
-                            (long long)padding, a, (long long)extent + 1);
+                            "padding %lld on axis %d is more than half of the kernel %lld; tarn.MaxPool "
+                            "and its like allow it",
+                            (long long)padding, a, (long long)kernel);
     }
     return 0;
 }
@@ -125,7 +121,7 @@ static PyObject *sliding(PyObject *module, PyObject *const *args, Py_ssize_t cou
     module_state *state = state_of(module);
     if (check_count(count, SLIDING_ARGUMENTS) || parse_sliding(state, args, &pool))
         return NULL;
-    return run_forward(state, &pool, args[X], args[INDICES], args[OUT], true);
+    return run_forward(state, &pool, args[X], args[INDICES], args[OUT], FRAME_BATCH);
 }
 
 /* The pool that sliding() would run, x and what follows beta not looked at. */
@@ -138,37 +134,42 @@ static PyObject *sliding_pool(PyObject *module, PyObject *const *args, Py_ssize_
     return pool_create(state->pool_type, state, &pool);
 }
 
-/* Output sizes, None standing for the size that x has. */
-static int parse_output_size(module_state *state, PyObject *object, PyObject *x, tarn_pool *pool)
+/* Sets the output sizes that are None to the sizes of x. */
+static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, tarn_pool *pool)
 {
-    bool keeps = object == Py_None;
-    Py_ssize_t entries = PyTuple_Check(object) || PyList_Check(object) ? PySequence_Size(object) : 0;
-    for (Py_ssize_t k = 0; k < entries && !keeps; k++) {
-        PyObject *entry = PySequence_GetItem(object, k);
-        keeps = entry == Py_None;
-        Py_XDECREF(entry);
-    }
-    if (!keeps)
-        return parse_axes(object, "output_size", pool->spatial, pool->out);
     array array;
     if (array_import(state, x, "x", false, &array))
         return -1;
     int lead = array.view.rank - pool->spatial;
-    for (int a = 0; a < pool->spatial; a++)
-        pool->out[a] = lead + a >= 0 ? array.view.shape[lead + a] : 1; /* The rank is judged later. */
+    for (int a = 0; a < pool->spatial && lead >= 0; a++) { /* The rank is judged later. */
+        PyObject *size = PySequence_GetItem(sizes, a);
+        if (size == Py_None)
+            pool->out[a] = array.view.shape[lead + a];
+        Py_XDECREF(size);
+    }
     array_release(&array);
-    if (entries != 0 && entries != pool->spatial) {
-        PyErr_Format(PyExc_ValueError, "output_size has %zd entries, expected %d", entries,
-                     pool->spatial);
-        return -1;
-    }
-    for (int a = 0; a < entries; a++) {
-        PyObject *entry = PySequence_GetItem(object, a);
-        if (entry && entry != Py_None)
-            pool->out[a] = parse_integer(entry, "output_size");
-        Py_XDECREF(entry);
-    }
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* One size for all axes, or a size or None for each. */
+static int parse_output_size(module_state *state, PyObject *object, PyObject *x, tarn_pool *pool)
+{
+    bool keeps = false;
+    if (!PyTuple_Check(object) && !PyList_Check(object))
+        return parse_axes(object, "output_size", pool->spatial, pool->out);
+    if (PySequence_Size(object) != pool->spatial)
+        return raise_status(state, TARN_BAD_ARGUMENT, -1, "output_size has %zd entries, expected %d",
+                            PySequence_Size(object), pool->spatial);
+    for (int a = 0; a < pool->spatial; a++) {
+        PyObject *size = PySequence_GetItem(object, a);
+        bool none = size == Py_None;
+        pool->out[a] = none || !size ? 1 : parse_integer(size, "output_size");
+        keeps |= none;
+        Py_XDECREF(size);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return keeps ? keep_sizes(state, object, x, pool) : 0;
 }
 
 /* (op, ndim, x, output_size, return_indices, out) */
@@ -182,7 +183,7 @@ static PyObject *adaptive(PyObject *module, PyObject *const *args, Py_ssize_t co
     pool.window = TARN_ADAPTIVE;
     if (PyErr_Occurred() || parse_output_size(state, args[3], args[2], &pool))
         return NULL;
-    return run_forward(state, &pool, args[2], args[4], args[5], true);
+    return run_forward(state, &pool, args[2], args[4], args[5], FRAME_FIRST);
 }
 
 /* (op, ndim, x, keepdims, ties, out) */
@@ -198,7 +199,7 @@ static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t coun
     pool.op = (tarn_op)PyLong_AsLong(args[0]);
     if (PyErr_Occurred() || parse_ties(args[4], &pool.ties))
         return NULL;
-    return run_forward(state_of(module), &pool, args[2], Py_False, args[5], false);
+    return run_forward(state_of(module), &pool, args[2], Py_False, args[5], FRAME_ANY);
 }
 
 /* ---- Pad, unpad, unpool -------------------------------------------------------------------- */

@@ -25,6 +25,15 @@ PyObject *raise_error(const module_state *state, const tarn_error *error)
     return NULL;
 }
 
+/* tarn/errors.py defines the exception: a class of two bases is a line there. */
+static PyObject *import_error(void)
+{
+    PyObject *errors = PyImport_ImportModule("tarn.errors");
+    PyObject *error = errors ? PyObject_GetAttrString(errors, "Error") : NULL;
+    Py_XDECREF(errors);
+    return error;
+}
+
 int raise_status(const module_state *state, tarn_status code, int axis, const char *format, ...)
 {
     tarn_error error = {.code = code, .axis = axis};
@@ -33,6 +42,20 @@ int raise_status(const module_state *state, tarn_status code, int axis, const ch
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
     raise_error(state, &error);
+    return -1;
+}
+
+int raise_argument(const char *format, ...)
+{
+    tarn_error error = {.code = TARN_BAD_ARGUMENT, .axis = -1};
+    module_state state = {.error = import_error()};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
+    if (state.error)
+        raise_error(&state, &error);
+    Py_XDECREF(state.error);
     return -1;
 }
 
@@ -54,15 +77,6 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type)
 {
     *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
     return *type ? PyModule_AddType(module, *type) : -1;
-}
-
-/* tarn/errors.py defines the exception: a class of two bases is a line there. */
-static PyObject *import_error(void)
-{
-    PyObject *errors = PyImport_ImportModule("tarn.errors");
-    PyObject *error = errors ? PyObject_GetAttrString(errors, "Error") : NULL;
-    Py_XDECREF(errors);
-    return error;
 }
 
 static int add_constants(PyObject *module)

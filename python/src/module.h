@@ -53,6 +53,9 @@ PyObject *raise_error(const module_state *state, const tarn_error *error);
 int raise_status(const module_state *state, tarn_status code, int axis, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Raises tarn.Error for a bad argument where there is no state at hand. Returns -1. */
+int raise_argument(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* A tuple of integers. */
 PyObject *make_tuple(int count, const int64_t *values);
 

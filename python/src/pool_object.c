@@ -63,11 +63,8 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
     made.divisor = divisor;
     made.beta = beta;
     made.flat = flat;
-    if (spatial < 1 || spatial > TARN_MAX_SPATIAL) {
-        PyErr_Format(PyExc_ValueError, "%d spatial axes are not in 1..%d", spatial,
-                     TARN_MAX_SPATIAL);
-        return -1;
-    }
+    if (spatial < 1 || spatial > TARN_MAX_SPATIAL)
+        return raise_argument("%d spatial axes are not in 1..%d", spatial, TARN_MAX_SPATIAL);
     if (parse_axes(kernel, "kernel", spatial, made.kernel) ||
         parse_axes(stride == Py_None ? kernel : stride, "stride", spatial, made.stride) ||
         parse_padding(padding, spatial, made.pad_lo, made.pad_hi) ||

@@ -84,7 +84,8 @@ static int check_frame(const module_state *state, const pooling *call, const tar
         return raise_status(state, TARN_BAD_RANK, -1,
                             "x has rank %d, expected %d (channels, then space) or %d (batch first)",
                             x->rank, spatial + 1, spatial + 2);
-    for (int a = x->rank - spatial - 1; a < x->rank; a++)
+    int filled = call->frame == FRAME_FIRST ? 1 : x->rank - spatial - 1;
+    for (int a = filled; a < x->rank; a++)
         if (x->shape[a] == 0)
             return raise_status(state, TARN_BAD_SHAPE, -1,
                                 "x is empty in dimension %d; only a batch may be empty", a);
@@ -176,7 +177,7 @@ static tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, const tensors
 static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
 {
     const tarn_view *x = &tensors->array[TARN_X].view, *layout[TARN_OPERANDS] = {NULL};
-    if (call->framed && check_frame(state, call, x))
+    if (call->frame != FRAME_ANY && check_frame(state, call, x))
         return NULL;
     for (int k = TARN_X + 1; k < TARN_OPERANDS; k++)
         if (tensors->given[k])

@@ -4,13 +4,17 @@
 
 #include "module.h"
 
+/* What x must look like: anything; channels and maybe a batch, which alone may be empty; or the same with
+ * any first axis empty, as PyTorch's adaptive functions have it. */
+typedef enum { FRAME_ANY, FRAME_BATCH, FRAME_FIRST } frame;
+
 /* What to run. The objects are the inputs of the pass, and the arrays to write to; a result that is NULL
  * or None is made. */
 typedef struct {
     const tarn_pool *pool;
     tarn_pass pass;
     PyObject *object[TARN_OPERANDS];
-    int framed; /* nonzero: x must have one or two leading axes, and none but the first may be empty */
+    frame frame;
 } pooling;
 
 /* The result of the pass (y; y and indices; dy; gx), a new reference; NULL with an exception. */

@@ -16,6 +16,7 @@ from ._core import set_threads_here as _set_threads_here
 from ._core import sliding as _sliding
 from ._core import unpad as _unpad
 from ._core import unpool as _unpool
+from .errors import Error
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
@@ -294,7 +295,7 @@ def _per_axis(value, ndim):
 def _unpooled_sizes(ndim, shape, kernel_size, stride, padding, output_size):
     """The sizes that pooling with these arguments came from; ``output_size`` may choose another."""
     if len(shape) not in (ndim + 1, ndim + 2):
-        raise ValueError(f"x has rank {len(shape)}, expected {ndim + 1} or {ndim + 2}")
+        raise Error(f"x has rank {len(shape)}, expected {ndim + 1} or {ndim + 2}")
     kernel = _per_axis(kernel_size, ndim)
     step = kernel if stride is None else _per_axis(stride, ndim)
     around = _per_axis(padding, ndim)
@@ -306,10 +307,10 @@ def _unpooled_sizes(ndim, shape, kernel_size, stride, padding, output_size):
     if len(chosen) == len(shape):
         chosen = chosen[-ndim:]
     if len(chosen) != ndim:
-        raise ValueError(f"output_size has {len(chosen)} entries, expected {ndim} or {len(shape)}")
+        raise Error(f"output_size has {len(chosen)} entries, expected {ndim} or {len(shape)}")
     for size, natural, s in zip(chosen, sizes, step):
         if not natural - s < size < natural + s:
-            raise ValueError(f"output_size {chosen} is not within a stride of {sizes}")
+            raise Error(f"output_size {chosen} is not within a stride of {sizes}")
     return chosen
 
 

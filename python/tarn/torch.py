@@ -14,6 +14,7 @@ tensor([[[0., 1.],
 
 import contextlib
 import functools
+import operator
 
 import torch
 from torch import nn
@@ -300,12 +301,12 @@ def _first(tensor, axis, size):
     return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
 
 
-def _batched(operator, tensors, outputs):
+def _batched(op, tensors, outputs):
     """The vmap rule: pooling takes any number of leading axes, so that a batch is one more."""
 
     def rule(info, axes, *arguments):
         moved = (_first(*pair, info.batch_size) for pair in zip(arguments[:tensors], axes))
-        result = operator(*moved, *arguments[tensors:])
+        result = op(*moved, *arguments[tensors:])
         return result, (0 if outputs == 1 else (0,) * outputs)
 
     return rule
@@ -334,8 +335,8 @@ def _register(schema, tensors, outputs, kernel, fake, function):
     _library.impl(name, kernel, "CPU")
     torch.library.register_fake(f"tarn::{name}", fake, lib=_library)
     _library.impl(name, _plain_apply(function), "Autograd")
-    operator = getattr(torch.ops.tarn, name)
-    torch.library.register_vmap(f"tarn::{name}", _batched(operator, tensors, outputs), lib=_library)
+    rule = _batched(getattr(torch.ops.tarn, name), tensors, outputs)
+    torch.library.register_vmap(f"tarn::{name}", rule, lib=_library)
 
 
 _register("pool(Tensor x, str pool) -> Tensor", 1, 1, _forward, _fake_forward, _Forward)
@@ -349,12 +350,12 @@ _register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", 2, 1, _un
 # ---- Functions -----------------------------------------------------------------------------------
 
 
-def _check_frame(x, ndim):
+def _check_frame(x, ndim, filled=None):
     """What PyTorch asks of an input: channels, maybe a batch before them, and only that empty."""
     if x.dim() not in (ndim + 1, ndim + 2):
         raise Error(f"input has rank {x.dim()}, expected {ndim + 1} (channels, then space) or "
                     f"{ndim + 2} (batch first)", "TARN_BAD_RANK")
-    for axis in range(x.dim() - ndim - 1, x.dim()):
+    for axis in range(x.dim() - ndim - 1 if filled is None else filled, x.dim()):
         if x.shape[axis] == 0:
             raise Error(f"input is empty in dimension {axis}; only a batch may be empty",
                         "TARN_BAD_SHAPE")
@@ -368,8 +369,8 @@ def _is_plain(x):
             and _modes_are_active() == 0)
 
 
-def _run(x, ndim, text, return_indices=False):
-    _check_frame(x, ndim)
+def _run(x, ndim, text, return_indices=False, filled=None):
+    _check_frame(x, ndim, filled)
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
 
 
@@ -420,14 +421,12 @@ def _smooth_function(ndim):
 
 def _output_sizes(x, ndim, output_size):
     """One size for each axis; None keeps that of x."""
-    _check_frame(x, ndim)
+    _check_frame(x, ndim, filled=1)
     sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
-    if len(sizes) == 1:
-        sizes = tuple(sizes) * ndim
     if len(sizes) != ndim:
-        raise Error(f"output_size has {len(sizes)} entries, expected 1 or {ndim}", "TARN_BAD_WINDOW")
+        raise Error(f"output_size has {len(sizes)} entries, expected {ndim}")
     # len(range()) makes a plain number of a size that torch.compile holds as a symbol.
-    return [len(range(x.shape[axis - ndim])) if size is None else int(size)
+    return [len(range(x.shape[axis - ndim])) if size is None else operator.index(size)
             for axis, size in enumerate(sizes)]
 
 
@@ -440,7 +439,8 @@ def _adaptive_max_function(ndim):
     def pool(input, output_size, return_indices=False):
         if _is_plain(input):
             return _core.adaptive(_core.MAX, ndim, input, output_size, return_indices, None)
-        return _run(input, ndim, _adaptive_text("max", input, ndim, output_size), return_indices)
+        return _run(input, ndim, _adaptive_text("max", input, ndim, output_size), return_indices,
+                    filled=1)
 
     return _named(pool, f"adaptive_max_pool{ndim}d",
                   f"`tarn.adaptive_max_pool{ndim}d` with autograd.")
@@ -450,7 +450,7 @@ def _adaptive_avg_function(ndim):
     def pool(input, output_size):
         if _is_plain(input):
             return _core.adaptive(_core.AVG, ndim, input, output_size, False, None)
-        return _run(input, ndim, _adaptive_text("avg", input, ndim, output_size))
+        return _run(input, ndim, _adaptive_text("avg", input, ndim, output_size), filled=1)
 
     return _named(pool, f"adaptive_avg_pool{ndim}d",
                   f"`tarn.adaptive_avg_pool{ndim}d` with autograd.")
