@@ -171,11 +171,36 @@ def _sum(*terms):
     return total
 
 
+def _below(op, *arguments):
+    """Calls an operator below autograd. Transforms further out still want their derivatives, which
+    autograd.Function switches off while it runs a forward."""
+    if not _transforms_are_active():
+        with _below_autograd():
+            return op(*arguments)
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), _below_autograd():
+        return op(*arguments)
+
+
+def _outer_tangents(jvp):
+    """A ``jvp`` whose tangents can be differentiated once more, by a transform further out: forward
+    mode, which autograd.Function has switched off, is on again, and what was saved is stripped of
+    the tangents of this layer."""
+
+    @functools.wraps(jvp)
+    def wrapped(ctx, *tangents):
+        if not _transforms_are_active():
+            return jvp(ctx, ctx.saved_tensors, *tangents)
+        saved = [forward_ad.unpack_dual(tensor).primal for tensor in ctx.saved_tensors]
+        with forward_ad._set_fwd_grad_enabled(True):
+            return jvp(ctx, saved, *tangents)
+
+    return wrapped
+
+
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(x, pool):
-        with _below_autograd():
-            return torch.ops.tarn.pool(x, pool)
+        return _below(torch.ops.tarn.pool, x, pool)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -188,15 +213,15 @@ class _Forward(torch.autograd.Function):
         return torch.ops.tarn.pool_vjp(*ctx.saved_tensors, gy, ctx.pool), None
 
     @staticmethod
-    def jvp(ctx, dx, _):
-        return torch.ops.tarn.pool_jvp(*ctx.saved_tensors, dx, ctx.pool)
+    @_outer_tangents
+    def jvp(ctx, saved, dx, _):
+        return torch.ops.tarn.pool_jvp(*saved, dx, ctx.pool)
 
 
 class _ForwardIndices(torch.autograd.Function):
     @staticmethod
     def forward(x, pool):
-        with _below_autograd():
-            return torch.ops.tarn.pool_indices(x, pool)
+        return _below(torch.ops.tarn.pool_indices, x, pool)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -215,8 +240,7 @@ class _ForwardIndices(torch.autograd.Function):
 class _Jvp(torch.autograd.Function):
     @staticmethod
     def forward(x, dx, pool):
-        with _below_autograd():
-            return torch.ops.tarn.pool_jvp(x, dx, pool)
+        return _below(torch.ops.tarn.pool_jvp, x, dx, pool)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -233,8 +257,9 @@ class _Jvp(torch.autograd.Function):
         return gx, torch.ops.tarn.pool_vjp(x, g, ctx.pool), None
 
     @staticmethod
-    def jvp(ctx, tx, tdx, _):
-        x, dx = ctx.saved_tensors
+    @_outer_tangents
+    def jvp(ctx, saved, tx, tdx, _):
+        x, dx = saved
         bend = _bend(x, dx, tx, ctx.pool) if tx is not None and _is_curved(ctx.pool) else None
         along = None if tdx is None else torch.ops.tarn.pool_jvp(x, tdx, ctx.pool)
         return _sum(bend, along)
@@ -243,8 +268,7 @@ class _Jvp(torch.autograd.Function):
 class _Vjp(torch.autograd.Function):
     @staticmethod
     def forward(x, gy, pool):
-        with _below_autograd():
-            return torch.ops.tarn.pool_vjp(x, gy, pool)
+        return _below(torch.ops.tarn.pool_vjp, x, gy, pool)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -259,8 +283,9 @@ class _Vjp(torch.autograd.Function):
         return gx, torch.ops.tarn.pool_jvp(x, v, ctx.pool), None
 
     @staticmethod
-    def jvp(ctx, tx, tgy, _):
-        x, gy = ctx.saved_tensors
+    @_outer_tangents
+    def jvp(ctx, saved, tx, tgy, _):
+        x, gy = saved
         bend = _curvature(x, gy, tx, ctx.pool) if tx is not None and _is_curved(ctx.pool) else None
         along = None if tgy is None else torch.ops.tarn.pool_vjp(x, tgy, ctx.pool)
         return _sum(bend, along)
@@ -275,8 +300,7 @@ def _at(tensor, indices, ndim):
 class _Unpool(torch.autograd.Function):
     @staticmethod
     def forward(x, indices, size):
-        with _below_autograd():
-            return torch.ops.tarn.unpool(x, indices, size)
+        return _below(torch.ops.tarn.unpool, x, indices, size)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -289,8 +313,9 @@ class _Unpool(torch.autograd.Function):
         return _at(gy, *ctx.saved_tensors, len(ctx.size)), None, None
 
     @staticmethod
-    def jvp(ctx, dx, *_):
-        return torch.ops.tarn.unpool(dx, *ctx.saved_tensors, ctx.size)
+    @_outer_tangents
+    def jvp(ctx, saved, dx, *_):
+        return torch.ops.tarn.unpool(dx, *saved, ctx.size)
 
 
 # ---- Registration --------------------------------------------------------------------------------

@@ -174,7 +174,8 @@ def test_graph():
     g.output(g.reshape(a, (2, 36)))
     flat, again = g(x)
     expected = numpy.concatenate([tarn.max_pool2d(x, 3, 1, 1), 2 * x], 1) + 1
-    assert (flat == expected.reshape(1, -1)).all() and (again == expected[:, :2].reshape(2, 36) - 1).all()
+    assert (flat == expected.reshape(1, -1)).all()
+    assert (again == tarn.max_pool2d(x, 3, 1, 1).reshape(2, 36)).all()
     assert g.find("x") == value and g.view(both) == ("f32", (1, 4, 6, 6))
     tangents = g.jvp([x], [x])
     gradients = g.vjp((x.transpose(0, 1, 3, 2).copy().transpose(0, 1, 3, 2),), [flat, again])
