@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run test test-quick bench python wheel install docs coverage format clean help
+.PHONY: all run test test-quick test-python bench python wheel install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -25,9 +25,13 @@ run: ## Run the demonstration
 	$(build) --target example_demo
 	build/examples/demo examples/data/tarn.pgm
 
-test: ## Test everything: gcc, clang, sanitizers, documentation
-	@tools/setup.sh build test docs
-	@tools/test.sh release clang asan tsan docs
+test: ## Test everything: gcc, clang, sanitizers, documentation, the Python package
+	@tools/setup.sh build test docs python
+	@tools/test.sh release clang asan tsan docs python
+
+test-python: ## Test the Python package only
+	@tools/setup.sh build python
+	@tools/test.sh python
 
 test-quick: ## Test the release build only
 	@tools/setup.sh build test docs

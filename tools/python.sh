@@ -36,9 +36,10 @@ wheel)
     $venv/python -m build --no-isolation --outdir build/dist .
     ;;
 test)
-    need torch==2.13.0 ml_dtypes hypothesis pytest jax
+    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax
     install
-    $venv/python -m pytest -q python/tests
+    # Two at a time: the differential test alone takes half of the time.
+    $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
     ;;
 *)
     sed -n '2,5s/^# //p' "$0" >&2
