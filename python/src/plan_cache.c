@@ -31,8 +31,8 @@ static void add_pool(plan_key *key, const tarn_pool *pool)
     int64_t beta;
     memcpy(&beta, &pool->beta, sizeof beta);
     add_word(key, (int64_t)pool->op | (int64_t)pool->window << 8 | (int64_t)pool->ties << 16 |
-                      (int64_t)!!pool->ceil_mode << 24 | (int64_t)!!pool->count_include_pad << 25 |
-                      (int64_t)!!pool->flat << 26);
+                      (int64_t) !!pool->ceil_mode << 24 |
+                      (int64_t) !!pool->count_include_pad << 25 | (int64_t) !!pool->flat << 26);
     add_word(key, pool->spatial);
     add_word(key, pool->divisor);
     add_word(key, beta);
