@@ -76,7 +76,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench -name '*.[ch]' -exec clang-format -i {} +
+	find include src tests examples bench python -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

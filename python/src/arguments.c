@@ -7,7 +7,8 @@ int64_t parse_integer(PyObject *object, const char *name)
     long long value = PyLong_AsLongLong(object);
     if (value == -1 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_TypeError))
-            PyErr_Format(PyExc_TypeError, "%s must be an integer or integers, not %R", name, object);
+            PyErr_Format(PyExc_TypeError, "%s must be an integer or integers, not %R", name,
+                         object);
         else if (PyErr_ExceptionMatches(PyExc_OverflowError))
             PyErr_Format(PyExc_OverflowError, "%s: %R does not fit 63 bits", name, object);
     }
@@ -115,9 +116,9 @@ int parse_ties(PyObject *object, tarn_ties *ties)
 
 static bool names_dtype(const char *text, tarn_dtype dtype)
 {
-    static const char *const long_names[TARN_DTYPES] = {
-        "float64", "float32", "float16", "bfloat16", "int8",   "uint8",
-        "int16",   "uint16",  "int32",   "uint32",   "int64", "uint64"};
+    static const char *const long_names[TARN_DTYPES] = {"float64", "float32", "float16", "bfloat16",
+                                                        "int8",    "uint8",   "int16",   "uint16",
+                                                        "int32",   "uint32",  "int64",   "uint64"};
     return !strcmp(text, tarn_dtype_name(dtype)) || !strcmp(text, long_names[dtype]);
 }
 

@@ -24,7 +24,8 @@ static int remember_numpy(module_state *state, PyObject *numpy)
     if (state->numpy_empty)
         return 0;
     for (int k = 0; k < TARN_DTYPES; k++)
-        if (names[k] && !(state->numpy_dtype[k] = PyObject_CallMethod(numpy, "dtype", "s", names[k])))
+        if (names[k] &&
+            !(state->numpy_dtype[k] = PyObject_CallMethod(numpy, "dtype", "s", names[k])))
             return -1;
     state->numpy_empty = PyObject_GetAttrString(numpy, "empty");
     return state->numpy_empty ? 0 : -1;
@@ -135,8 +136,8 @@ static int view_of_buffer(const module_state *state, const char *name, array *ar
     int dtype = dtype_of_format(buffer->format, buffer->itemsize);
     if (dtype < 0)
         return raise_status(state, TARN_BAD_DTYPE, -1,
-                            "%s has elements of the format '%.20s', which is no dtype of tarn", name,
-                            buffer->format ? buffer->format : "");
+                            "%s has elements of the format '%.20s', which is no dtype of tarn",
+                            name, buffer->format ? buffer->format : "");
     if (buffer->ndim > TARN_MAX_RANK || (buffer->ndim && (!buffer->shape || !buffer->strides)))
         return raise_status(state, TARN_BAD_RANK, -1, "%s has a buffer of %d dimensions", name,
                             buffer->ndim);
@@ -145,10 +146,11 @@ static int view_of_buffer(const module_state *state, const char *name, array *ar
     view->rank = buffer->ndim;
     for (int a = 0; a < buffer->ndim; a++) {
         if (buffer->strides[a] % buffer->itemsize)
-            return raise_status(state, TARN_BAD_LAYOUT, -1,
-                                "%s has a stride of %zd bytes in dimension %d, which is no multiple "
-                                "of its %zd-byte elements",
-                                name, buffer->strides[a], a, buffer->itemsize);
+            return raise_status(
+                state, TARN_BAD_LAYOUT, -1,
+                "%s has a stride of %zd bytes in dimension %d, which is no multiple "
+                "of its %zd-byte elements",
+                name, buffer->strides[a], a, buffer->itemsize);
         view->shape[a] = buffer->shape[a];
         view->strides[a] = buffer->strides[a] / buffer->itemsize;
     }
@@ -229,14 +231,16 @@ static int dtype_of_dlpack(dlpack_dtype dtype)
 
 static int refuse_device(const char *name, int type, int id)
 {
-    static const char *const names[] = {[1] = "CPU",    [2] = "CUDA",  [3] = "CUDA host",
-                                        [4] = "OpenCL", [7] = "Vulkan", [8] = "Metal",
-                                        [10] = "ROCm",  [14] = "oneAPI"};
-    const char *device = type > 0 && type < (int)(sizeof names / sizeof *names) ? names[type] : NULL;
-    PyErr_Format(PyExc_BufferError,
-                 "%s lies on device %s:%d (DLPack type %d); tarn reads memory of the CPU only: copy "
-                 "the array to the host first",
-                 name, device ? device : "?", id, type);
+    static const char *const names[] = {
+        [1] = "CPU",    [2] = "CUDA",  [3] = "CUDA host", [4] = "OpenCL",
+        [7] = "Vulkan", [8] = "Metal", [10] = "ROCm",     [14] = "oneAPI"};
+    const char *device =
+        type > 0 && type < (int)(sizeof names / sizeof *names) ? names[type] : NULL;
+    PyErr_Format(
+        PyExc_BufferError,
+        "%s lies on device %s:%d (DLPack type %d); tarn reads memory of the CPU only: copy "
+        "the array to the host first",
+        name, device ? device : "?", id, type);
     return -1;
 }
 
@@ -247,10 +251,11 @@ static int view_of_dlpack(const module_state *state, const dlpack_tensor *tensor
         return refuse_device(name, tensor->device.type, tensor->device.id);
     int dtype = dtype_of_dlpack(tensor->dtype);
     if (dtype < 0)
-        return raise_status(state, TARN_BAD_DTYPE, -1,
-                            "%s has elements of the DLPack type (code %d, %d bits, %d lanes), which "
-                            "is no dtype of tarn",
-                            name, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+        return raise_status(
+            state, TARN_BAD_DTYPE, -1,
+            "%s has elements of the DLPack type (code %d, %d bits, %d lanes), which "
+            "is no dtype of tarn",
+            name, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
     if (tensor->ndim < 0 || tensor->ndim > TARN_MAX_RANK || (tensor->ndim && !tensor->shape))
         return raise_status(state, TARN_BAD_RANK, -1, "%s has rank %d, not in 0..%d", name,
                             tensor->ndim, TARN_MAX_RANK);
@@ -310,7 +315,8 @@ static int view_of_capsule(const module_state *state, PyObject *capsule, const c
         const dlpack_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
         if (versioned->version.major != DLPACK_MAJOR) {
             PyErr_Format(PyExc_BufferError, "%s speaks DLPack %d.%d, tarn speaks %d.x", name,
-                         (int)versioned->version.major, (int)versioned->version.minor, DLPACK_MAJOR);
+                         (int)versioned->version.major, (int)versioned->version.minor,
+                         DLPACK_MAJOR);
             return -1;
         }
         if (written && versioned->flags & DLPACK_READ_ONLY) {
@@ -342,8 +348,8 @@ static int check_writable(PyObject *object, const char *name)
 }
 
 /* The capsule is held, not consumed: its own destructor gives the tensor back. */
-static int import_dlpack(const module_state *state, PyObject *object, const char *name, bool written,
-                         array *array)
+static int import_dlpack(const module_state *state, PyObject *object, const char *name,
+                         bool written, array *array)
 {
     if (check_device(object, name) || (written && check_writable(object, name)))
         return -1;
@@ -384,7 +390,8 @@ static int import_exchange(const module_state *state, PyObject *object, const ch
 
 /* ---- Import -------------------------------------------------------------------------------- */
 
-int array_import(module_state *state, PyObject *object, const char *name, bool written, array *array)
+int array_import(module_state *state, PyObject *object, const char *name, bool written,
+                 array *array)
 {
     array->object = object;
     array->keep = NULL;
@@ -464,9 +471,8 @@ static int prepare_numpy(const module_state *state, const array *like, const tar
     PyObject *dtype = numpy_dtype_of(state, like, layout->dtype);
     if (!dtype)
         return -1;
-    result->object = dense
-                         ? PyObject_CallFunctionObjArgs(state->numpy_empty, shape, dtype, NULL)
-                         : permuted_empty(state, layout, dtype);
+    result->object = dense ? PyObject_CallFunctionObjArgs(state->numpy_empty, shape, dtype, NULL)
+                           : permuted_empty(state, layout, dtype);
     Py_DECREF(dtype);
     if (!result->object)
         return -1;

@@ -9,9 +9,9 @@
 typedef struct {
     tarn_view view;
     array_class class;
-    PyObject *object;  /* borrowed */
-    PyObject *keep;    /* owned: a capsule, or the array whose buffer is held; NULL if there is none */
-    Py_buffer buffer;  /* held if buffer.obj is set */
+    PyObject *object; /* borrowed */
+    PyObject *keep; /* owned: a capsule, or the array whose buffer is held; NULL if there is none */
+    Py_buffer buffer; /* held if buffer.obj is set */
 } array;
 
 /* Reads `object`; `name` stands in messages. A written array must be writable. Returns 0, or -1 with
@@ -23,15 +23,15 @@ void array_release(array *array);
 /* A result on its way: memory first, the Python object when it has been filled. */
 typedef struct {
     void *data;
-    PyObject *object;          /* ARRAY_NUMPY: the array itself */
+    PyObject *object;             /* ARRAY_NUMPY: the array itself */
     struct tensor_memory *memory; /* the others */
     array_class class;
 } result;
 
 /* Memory for a result of the type of `like` with that layout (its data is not used); `shape` is the
  * tuple of its sizes and `dense` says that the layout is row-major. */
-int result_prepare(module_state *state, const array *like, const tarn_view *layout,
-                   PyObject *shape, bool dense, result *result);
+int result_prepare(module_state *state, const array *like, const tarn_view *layout, PyObject *shape,
+                   bool dense, result *result);
 /* The filled result as an object; a new reference, or NULL with an exception. */
 PyObject *result_finish(module_state *state, const array *like, result *result);
 /* Drops a result that will not be finished. */

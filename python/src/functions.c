@@ -51,10 +51,11 @@ static int check_padding(const module_state *state, const tarn_pool *pool)
         int64_t kernel = pool->kernel[a], padding = pool->pad_lo[a];
         if (kernel < 1 || padding <= kernel / 2)
             continue; /* The library's own checker has better words for a bad kernel. */
-        return raise_status(state, TARN_BAD_WINDOW, a,
-                            "padding %lld on axis %d is more than half of the kernel %lld; tarn.MaxPool "
-                            "and its like allow it",
-                            (long long)padding, a, (long long)kernel);
+        return raise_status(
+            state, TARN_BAD_WINDOW, a,
+            "padding %lld on axis %d is more than half of the kernel %lld; tarn.MaxPool "
+            "and its like allow it",
+            (long long)padding, a, (long long)kernel);
     }
     return 0;
 }
@@ -90,8 +91,22 @@ static int parse_divisor(const module_state *state, PyObject *object, int64_t *d
     return 0;
 }
 
-enum { OP, SPATIAL, X, KERNEL, STRIDE, PADDING, DILATION, CEIL, COUNT, DIVISOR, NUMBER, INDICES, OUT,
-       SLIDING_ARGUMENTS };
+enum {
+    OP,
+    SPATIAL,
+    X,
+    KERNEL,
+    STRIDE,
+    PADDING,
+    DILATION,
+    CEIL,
+    COUNT,
+    DIVISOR,
+    NUMBER,
+    INDICES,
+    OUT,
+    SLIDING_ARGUMENTS
+};
 
 static int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool)
 {
@@ -158,8 +173,9 @@ static int parse_output_size(module_state *state, PyObject *object, PyObject *x,
     if (!PyTuple_Check(object) && !PyList_Check(object))
         return parse_axes(object, "output_size", pool->spatial, pool->out);
     if (PySequence_Size(object) != pool->spatial)
-        return raise_status(state, TARN_BAD_ARGUMENT, -1, "output_size has %zd entries, expected %d",
-                            PySequence_Size(object), pool->spatial);
+        return raise_status(state, TARN_BAD_ARGUMENT, -1,
+                            "output_size has %zd entries, expected %d", PySequence_Size(object),
+                            pool->spatial);
     for (int a = 0; a < pool->spatial; a++) {
         PyObject *size = PySequence_GetItem(object, a);
         bool none = size == Py_None;
@@ -243,11 +259,9 @@ static PyObject *run_helper(module_state *state, helper *helper, const tarn_view
     tarn_error error;
     tarn_status status;
     const tarn_view *indices = helper->has_indices ? &helper->indices.view : NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = helper->run(&helper->x.view, indices, helper->spatial, helper->lo, helper->hi, y,
-                         &error);
-    Py_END_ALLOW_THREADS
-    return status ? raise_error(state, &error) : Py_None;
+    Py_BEGIN_ALLOW_THREADS status =
+        helper->run(&helper->x.view, indices, helper->spatial, helper->lo, helper->hi, y, &error);
+    Py_END_ALLOW_THREADS return status ? raise_error(state, &error) : Py_None;
 }
 
 /* Runs into a fresh result whose spatial axes have the given sizes. */
@@ -328,7 +342,8 @@ static PyObject *pad_or_crop(PyObject *module, PyObject *const *args, Py_ssize_t
     module_state *state = state_of(module);
     helper helper = {.run = sign > 0 ? run_pad : run_unpad};
     int64_t sizes[TARN_MAX_SPATIAL];
-    if (check_count(count, 3) || (helper.spatial = parse_pairs(args[1], helper.lo, helper.hi)) < 0 ||
+    if (check_count(count, 3) ||
+        (helper.spatial = parse_pairs(args[1], helper.lo, helper.hi)) < 0 ||
         read_helper(state, &helper, args[0], NULL, args[2]))
         return NULL;
     for (int a = 0; a < helper.spatial; a++)
@@ -371,7 +386,8 @@ static int parse_threads(PyObject *object, int least)
     if (threads == -1 && PyErr_Occurred())
         return -1;
     if (threads < least || threads > 4096) {
-        PyErr_Format(PyExc_ValueError, "%lld threads are not in %d..4096", (long long)threads, least);
+        PyErr_Format(PyExc_ValueError, "%lld threads are not in %d..4096", (long long)threads,
+                     least);
         return -1;
     }
     return (int)threads;

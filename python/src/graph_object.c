@@ -126,7 +126,8 @@ static PyObject *graph_pool(PyObject *object, PyObject *args)
     tarn_error error;
     if (!PyArg_ParseTuple(args, "iO!", &x, self->state->pool_type, &pool))
         return NULL;
-    return built(self, tarn_graph_pool(self->graph, x, pool_of(pool), &value, &error), &value, &error);
+    return built(self, tarn_graph_pool(self->graph, x, pool_of(pool), &value, &error), &value,
+                 &error);
 }
 
 typedef tarn_status pad_builder(tarn_graph *graph, tarn_value x, int spatial, const int64_t *lo,
@@ -281,10 +282,10 @@ static void return_program(graph_object *self, tarn_mode mode, int version, tarn
 /* Tensors of one kind for a run: those of the inputs, or those of the outputs. */
 typedef struct {
     int count;
-    array *array;           /* of arrays given; NULL if there are none */
-    tensor_memory **copy;   /* of arrays given: a dense copy, or NULL if the array is dense */
-    result *result;         /* of arrays to be made */
-    bool *held;             /* which entries are valid */
+    array *array;         /* of arrays given; NULL if there are none */
+    tensor_memory **copy; /* of arrays given: a dense copy, or NULL if the array is dense */
+    result *result;       /* of arrays to be made */
+    bool *held;           /* which entries are valid */
     void **data;
 } tensor_list;
 
@@ -382,14 +383,15 @@ static int read_entry(graph_object *self, const char *what, value_at *at, PyObje
 }
 
 /* `objects` is a tuple, which keeps the arrays alive for the run. */
-static int read_list(graph_object *self, const char *what, value_at *at, int count, PyObject *objects,
-                     tensor_list *list)
+static int read_list(graph_object *self, const char *what, value_at *at, int count,
+                     PyObject *objects, tensor_list *list)
 {
     Py_ssize_t given = PyTuple_Size(objects);
     if (given < 0 || allocate_list(list, count, true))
         return -1;
     if (given != count) {
-        PyErr_Format(PyExc_ValueError, "the graph takes %d arrays as %s, not %zd", count, what, given);
+        PyErr_Format(PyExc_ValueError, "the graph takes %d arrays as %s, not %zd", count, what,
+                     given);
         return -1;
     }
     for (int k = 0; k < count; k++)
@@ -406,7 +408,8 @@ static int make_entry(graph_object *self, value_at *at, int k, const array *like
     if (floating && layout.dtype > TARN_BF16)
         return 0;
     PyObject *shape = make_tuple(layout.rank, layout.shape);
-    int failed = !shape || result_prepare(self->state, like, &layout, shape, true, &list->result[k]);
+    int failed =
+        !shape || result_prepare(self->state, like, &layout, shape, true, &list->result[k]);
     Py_XDECREF(shape);
     list->held[k] = !failed;
     list->data[k] = failed ? NULL : list->result[k].data;
@@ -459,10 +462,8 @@ static int execute(graph_object *self, const graph_run *run)
     tarn_status status;
     if (!program)
         return -1;
-    Py_BEGIN_ALLOW_THREADS
-    status = run_program(program, run, &error);
-    Py_END_ALLOW_THREADS
-    return_program(self, run->mode, version, program);
+    Py_BEGIN_ALLOW_THREADS status = run_program(program, run, &error);
+    Py_END_ALLOW_THREADS return_program(self, run->mode, version, program);
     if (status)
         raise_error(self->state, &error);
     return status ? -1 : 0;
@@ -477,10 +478,9 @@ static PyObject *run_lists(graph_object *self, PyObject *inputs, PyObject *secon
     value_at *input = tarn_graph_input_value, *output = tarn_graph_output_value;
     if (read_list(self, "input", input, input_count, inputs, &run->inputs))
         return NULL;
-    if (seconds && (backward ? read_list(self, "cotangent", output, output_count, seconds,
-                                         &run->seconds)
-                             : read_list(self, "tangent", input, input_count, seconds,
-                                         &run->seconds)))
+    if (seconds &&
+        (backward ? read_list(self, "cotangent", output, output_count, seconds, &run->seconds)
+                  : read_list(self, "tangent", input, input_count, seconds, &run->seconds)))
         return NULL;
     const array nothing = {.class = {.kind = ARRAY_BUFFER}};
     const array *like = input_count > 0 ? &run->inputs.array[0] : &nothing;
@@ -639,19 +639,22 @@ static PyObject *graph_memory(PyObject *object, PyObject *args)
 
 static PyMethodDef graph_methods[] = {
     {"input", graph_input, METH_VARARGS,
-     "input($self, dtype, shape, /)\n--\n\nA tensor that every run is given, in the order of building."},
+     "input($self, dtype, shape, /)\n--\n\nA tensor that every run is given, in the order of "
+     "building."},
     {"constant", graph_constant, METH_O,
      "constant($self, array, /)\n--\n\nNumbers known now; they are copied."},
     {"pool", graph_pool, METH_VARARGS,
      "pool($self, x, pool, /)\n--\n\nA pool such as tarn.MaxPool(2) applied to the value x."},
     {"pad", graph_pad, METH_VARARGS,
      "pad($self, x, pad, /)\n--\n\nZeros around the last axes, as tarn.pad()."},
-    {"unpad", graph_unpad, METH_VARARGS, "unpad($self, x, pad, /)\n--\n\nThe crop that undoes pad()."},
+    {"unpad", graph_unpad, METH_VARARGS,
+     "unpad($self, x, pad, /)\n--\n\nThe crop that undoes pad()."},
     {"add", graph_add, METH_VARARGS, "add($self, a, b, /)\n--\n\nThe sum of two values."},
     {"scale", graph_scale, METH_VARARGS,
      "scale($self, x, factor, /)\n--\n\nThe value times a number."},
     {"concat", graph_concat, METH_VARARGS,
-     "concat($self, values, axis, /)\n--\n\nValues (at most 64) one behind the other along an axis."},
+     "concat($self, values, axis, /)\n--\n\nValues (at most 64) one behind the other along an "
+     "axis."},
     {"reshape", graph_reshape, METH_VARARGS,
      "reshape($self, x, shape, /)\n--\n\nThe same elements under another shape."},
     {"flatten", graph_flatten, METH_VARARGS,
@@ -679,20 +682,20 @@ static PyMethodDef graph_methods[] = {
 };
 
 static PyType_Slot graph_slots[] = {
-    {Py_tp_doc,
-     "Graph()\n--\n\n"
-     "Pools and the glue between them, built once, then run and differentiated.\n\n"
-     "Values are numbers in the order of building. Calling the graph with its inputs gives a tuple\n"
-     "of outputs, arrays of the library that the first input came from.\n\n"
-     ">>> import numpy, tarn\n"
-     ">>> g = tarn.Graph()\n"
-     ">>> x = g.input('f64', (1, 2, 2))\n"
-     ">>> y = g.output(g.scale(g.pool(x, tarn.MaxPool(2)), 10.0))\n"
-     ">>> g(numpy.array([[[1.0, 4.0], [3.0, 2.0]]]))\n"
-     "(array([[[40.]]]),)\n"
-     ">>> g.vjp([numpy.array([[[1.0, 4.0], [3.0, 2.0]]])], [numpy.array([[[1.0]]])])\n"
-     "(array([[[ 0., 10.],\n"
-     "        [ 0.,  0.]]]),)\n"},
+    {Py_tp_doc, "Graph()\n--\n\n"
+                "Pools and the glue between them, built once, then run and differentiated.\n\n"
+                "Values are numbers in the order of building. Calling the graph with its inputs "
+                "gives a tuple\n"
+                "of outputs, arrays of the library that the first input came from.\n\n"
+                ">>> import numpy, tarn\n"
+                ">>> g = tarn.Graph()\n"
+                ">>> x = g.input('f64', (1, 2, 2))\n"
+                ">>> y = g.output(g.scale(g.pool(x, tarn.MaxPool(2)), 10.0))\n"
+                ">>> g(numpy.array([[[1.0, 4.0], [3.0, 2.0]]]))\n"
+                "(array([[[40.]]]),)\n"
+                ">>> g.vjp([numpy.array([[[1.0, 4.0], [3.0, 2.0]]])], [numpy.array([[[1.0]]])])\n"
+                "(array([[[ 0., 10.],\n"
+                "        [ 0.,  0.]]]),)\n"},
     {Py_tp_new, graph_new},
     {Py_tp_dealloc, graph_dealloc},
     {Py_tp_call, graph_call},

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <tarn.h>
 
-#define CLASSES 16    /* array types remembered; others are looked at anew each time */
+#define CLASSES 16     /* array types remembered; others are looked at anew each time */
 #define PLAN_SLOTS 512 /* a power of two */
 
 /* How arrays of a Python type are read, and how results of that type are made. */

@@ -32,8 +32,8 @@ static void add_pool(plan_key *key, const tarn_pool *pool)
     memcpy(&beta, &pool->beta, sizeof beta);
     memcpy(&power, &pool->power, sizeof power);
     add_word(key, (int64_t)pool->op | (int64_t)pool->window << 8 | (int64_t)pool->ties << 16 |
-                      (int64_t)!!pool->ceil_mode << 24 | (int64_t)!!pool->count_include_pad << 25 |
-                      (int64_t)!!pool->flat << 26);
+                      (int64_t) !!pool->ceil_mode << 24 |
+                      (int64_t) !!pool->count_include_pad << 25 | (int64_t) !!pool->flat << 26);
     add_word(key, pool->spatial);
     add_word(key, pool->divisor);
     add_word(key, beta);

@@ -52,8 +52,8 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
     tarn_pool made;
     int ceil, count, flat;
     double number;
-    if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOp", &op, &window, &spatial, &kernel, &stride, &padding,
-                          &dilation, &out, &ceil, &count, &divisor, &number, &ties, &flat))
+    if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOp", &op, &window, &spatial, &kernel, &stride,
+                          &padding, &dilation, &out, &ceil, &count, &divisor, &number, &ties, &flat))
         return -1;
     made = tarn_max_pool(spatial);
     made.op = (tarn_op)op;
@@ -353,7 +353,8 @@ static PyGetSetDef pool_attributes[] = {
     {"op", pool_op, NULL, "The operator: _core.MAX and its like.", NULL},
     {"window", pool_window, NULL, "'sliding', 'adaptive' or 'global'.", NULL},
     {"axes", pool_axes, NULL,
-     "For each spatial axis (kernel, stride, dilation, padding before, behind, output size).", NULL},
+     "For each spatial axis (kernel, stride, dilation, padding before, behind, output size).",
+     NULL},
     {"beta", pool_beta, NULL, "The sharpness of smooth max.", NULL},
     {"power", pool_power, NULL, "The p of Lp's norm.", NULL},
     {"ceil", pool_ceil, NULL, "Whether a last window may hang over the edge.", NULL},

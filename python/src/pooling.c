@@ -168,10 +168,8 @@ static tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, const tensors
     if (!is_large(&tensors->array[TARN_X].view))
         return run_pass(plan, pass, tensors->data, error);
     tarn_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = run_pass(plan, pass, tensors->data, error);
-    Py_END_ALLOW_THREADS
-    return status;
+    Py_BEGIN_ALLOW_THREADS status = run_pass(plan, pass, tensors->data, error);
+    Py_END_ALLOW_THREADS return status;
 }
 
 static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)

@@ -22,10 +22,10 @@ static void delete_versioned(dlpack_versioned *versioned)
 static dlpack_dtype dlpack_dtype_of(tarn_dtype dtype)
 {
     bool is_unsigned = tarn_dtype_name(dtype)[0] == 'u';
-    uint8_t code = dtype == TARN_BF16   ? DLPACK_BFLOAT
+    uint8_t code = dtype == TARN_BF16  ? DLPACK_BFLOAT
                    : dtype <= TARN_F16 ? DLPACK_FLOAT
-                   : is_unsigned        ? DLPACK_UINT
-                                        : DLPACK_INT;
+                   : is_unsigned       ? DLPACK_UINT
+                                       : DLPACK_INT;
     return (dlpack_dtype){code, (uint8_t)(8 * tarn_dtype_size(dtype)), 1};
 }
 

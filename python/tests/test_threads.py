@@ -97,22 +97,29 @@ def test_the_gil_is_released():
     assert during > 50
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork() here")
-def test_fork_after_threads():
-    x = picture(2, 3, 200, 200)
-    program = """
+FORK = """
 import os, sys, numpy, tarn
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
 x = numpy.random.default_rng(5).standard_normal((2, 3, 200, 200)).astype("float32")
+expected, alone = tarn.max_pool2d(x, 3).tobytes(), threads()
 with tarn.threads(4):
-    expected = tarn.max_pool2d(x, 3).tobytes()
+    assert tarn.max_pool2d(x, 3).tobytes() == expected
+    assert threads() == alone + 3, threads()
     child = os.fork()
+    before = threads()
     same = tarn.max_pool2d(x, 3).tobytes() == expected
     if child == 0:
-        os._exit(0 if same else 3)
+        os._exit(0 if same and before == 1 and threads() == 4 else 3)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or not same)
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-    assert x.size  # the parent of this test is unharmed
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+def test_threads_start_and_fork_starts_anew():
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
 
 
 def test_exit_with_threads_waiting():
