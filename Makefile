@@ -11,8 +11,8 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-large fuzz bench bench-peers bench-counts pictures install docs coverage \
-    format clean help
+.PHONY: all run demo test test-quick test-python test-large fuzz bench bench-peers bench-counts pictures python wheel \
+    install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -47,9 +47,13 @@ demo: ## Run the demonstration of the library, in the terminal
 	$(build) --target example_demo
 	build/examples/demo $(picture)
 
-test: ## Test everything: gcc, clang, sanitizers, documentation
-	@tools/setup.sh build test docs
-	@tools/test.sh release clang asan tsan docs
+test: ## Test everything: gcc, clang, sanitizers, documentation, the Python package
+	@tools/setup.sh build test docs python
+	@tools/test.sh release clang asan tsan docs python
+
+test-python: ## Test the Python package only
+	@tools/setup.sh build python
+	@tools/test.sh python
 
 test-quick: ## Test the release build only
 	@tools/setup.sh build test docs
@@ -96,6 +100,14 @@ pictures: ## Draw the pictures of docs/tutorial.md again, and what its commands 
 	$(build) --target tarn_tool
 	tools/tutorial.py --write
 
+python: ## Leave build/venv/bin/python able to import tarn
+	@tools/setup.sh build python
+	@tools/python.sh install
+
+wheel: ## Write a wheel and a source distribution to build/dist/
+	@tools/setup.sh build python
+	@tools/python.sh wheel
+
 # A directory that is not given goes back to its default, whatever an earlier call said.
 directory = $(if $($(1)),-D$(2)=$($(1)),-U$(2))
 install: ## Install (DESTDIR, PREFIX or prefix, bindir, libdir, includedir)
@@ -121,7 +133,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench tool fuzz -name '*.[ch]' -exec clang-format -i {} +
+	find include src tests examples bench tool fuzz python -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

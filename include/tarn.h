@@ -1,7 +1,7 @@
 /**
  * @file tarn.h
- * @brief Pooling with one written meaning: max, min, average and smooth max over windows of a
- * tensor, with value, forward-mode (JVP) and reverse-mode (VJP) derivatives.
+ * @brief Pooling with one written meaning: max, min, average, smooth max and Lp norms over
+ * windows of a tensor, with value, forward-mode (JVP) and reverse-mode (VJP) derivatives.
  *
  * Numbers in brackets, such as [W2], cite the clauses of docs/spec.md.
  *
@@ -63,7 +63,7 @@ typedef enum tarn_status {
     TARN_BAD_SHAPE, /**< A size that is negative, empty where it may not be, or not the expected one. */
     TARN_BAD_WINDOW,   /**< Kernel, stride, dilation, padding or output size out of range. */
     TARN_DOES_NOT_FIT, /**< The window is larger than the padded input. */
-    TARN_BAD_VALUE,    /**< beta or divisor out of range. */
+    TARN_BAD_VALUE,    /**< beta, power or divisor out of range. */
     TARN_BAD_DTYPE,    /**< Scalar type not allowed here or not matching. */
     TARN_BAD_LAYOUT,   /**< Strides make elements of a written tensor overlap. */
     TARN_OVERFLOW,     /**< A size, offset or byte count does not fit 63 bits. */
@@ -158,6 +158,7 @@ typedef enum tarn_op {
     TARN_MIN,    /**< Least real tap [M1]. */
     TARN_AVG,    /**< Sum over divisor [A1]. */
     TARN_SMOOTH, /**< log-sum-exp with sharpness beta [L1]. */
+    TARN_LP,     /**< p-norm: (sum of |x|^p)^(1/p), p = power [N1]. */
     TARN_OPS     /**< How many there are; not an operator. */
 } tarn_op;
 
@@ -198,6 +199,7 @@ typedef struct tarn_pool {
     int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as the number 0 [L2]. */
     int64_t divisor;       /**< Sliding avg: 0 counts taps, > 0 is the divisor itself [A2]. */
     double beta;           /**< smooth: finite and not zero [L1]. */
+    double power;          /**< lp: the p of the norm, finite and at least 1 [N1]. */
     tarn_ties ties;        /**< max, min: the tie rule of the derivatives. */
     int flat;              /**< Global: drop the spatial axes instead of keeping 1x...x1. */
     int64_t reserved[4]; /**< Zero, for what is to come. */
@@ -212,6 +214,8 @@ TARN_API tarn_pool tarn_min_pool(int spatial);
 TARN_API tarn_pool tarn_avg_pool(int spatial);
 /** Sliding smooth max, padding is the number 0; otherwise as tarn_max_pool(). */
 TARN_API tarn_pool tarn_smooth_pool(int spatial, double beta);
+/** Sliding p-norm; padding adds nothing; otherwise as tarn_max_pool(). */
+TARN_API tarn_pool tarn_lp_pool(int spatial, double power);
 
 /** N-D max: kernel, stride and symmetric padding per axis, outermost first. Arrays of `spatial`
  *  numbers; stride NULL is the kernel, padding NULL is 0. */
@@ -224,6 +228,9 @@ TARN_API tarn_pool tarn_avg_pool_nd(int spatial, const int64_t *kernel, const in
  *  .count_include_pad = 0 to leave it out [L2]. */
 TARN_API tarn_pool tarn_smooth_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                        const int64_t *padding, double beta);
+/** N-D p-norm; arguments as tarn_max_pool_nd(), then the p of the norm. */
+TARN_API tarn_pool tarn_lp_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
+                                   const int64_t *padding, double power);
 
 /** 2-D max, one stride for both axes, no padding. */
 TARN_API tarn_pool tarn_max_pool2d(int64_t kernel_h, int64_t kernel_w, int64_t stride);
@@ -238,6 +245,8 @@ TARN_API tarn_pool tarn_avg_pool2d_padded(int64_t kernel_h, int64_t kernel_w, in
 /** 2-D smooth max, one stride for both axes, no padding. */
 TARN_API tarn_pool tarn_smooth_pool2d(int64_t kernel_h, int64_t kernel_w, int64_t stride,
                                       double beta);
+/** 2-D p-norm, one stride for both axes, no padding. */
+TARN_API tarn_pool tarn_lp_pool2d(int64_t kernel_h, int64_t kernel_w, int64_t stride, double power);
 
 /** Adaptive max to `out` windows per axis (array of `spatial` numbers). */
 TARN_API tarn_pool tarn_adaptive_max_pool(int spatial, const int64_t *out);
@@ -248,6 +257,8 @@ TARN_API tarn_pool tarn_adaptive_avg_pool(int spatial, const int64_t *out);
 TARN_API tarn_pool tarn_global_max_pool(int spatial, int flat);
 /** Global average; `flat` drops the spatial axes. */
 TARN_API tarn_pool tarn_global_avg_pool(int spatial, int flat);
+/** Global p-norm; `flat` drops the spatial axes. */
+TARN_API tarn_pool tarn_global_lp_pool(int spatial, int flat, double power);
 
 /** @} */
 /* ------------------------------------------------------------------------------------------ */
@@ -413,7 +424,7 @@ TARN_API size_t tarn_plan_saved_bytes(const tarn_plan *plan);
 TARN_API int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t size);
 
 /**
- * y = pool(x), and the winners for a later VJP [M1, A1, L1].
+ * y = pool(x), and the winners for a later VJP [M1, A1, L1, N1].
  * @param plan   A plan.
  * @param x      Input, laid out as planned.
  * @param y      Output; written in full.
@@ -440,7 +451,7 @@ TARN_API tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *
 /**
  * gx = J(x)' gy: every cell of gx is written once, by one thread, in a fixed order [S4, S5].
  * max and min need x, or under tie rule `first` the winners saved by tarn_forward() (then x may
- * be NULL); avg needs neither; smooth needs x. A corrupt saved winner is never followed outside
+ * be NULL); avg needs neither; smooth and lp need x. A corrupt saved winner is never followed outside
  * its window: it contributes nothing. Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE,
  * UNSUPPORTED.
  */

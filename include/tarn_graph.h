@@ -74,6 +74,10 @@ TARN_API tarn_status tarn_graph_max_pool2d_padded(tarn_graph *graph, tarn_value 
 TARN_API tarn_status tarn_graph_smooth_pool2d(tarn_graph *graph, tarn_value x, int64_t kernel_h,
                                               int64_t kernel_w, int64_t stride, double beta,
                                               tarn_value *value, tarn_error *error);
+/** 2-D p-norm, p = power, no padding. */
+TARN_API tarn_status tarn_graph_lp_pool2d(tarn_graph *graph, tarn_value x, int64_t kernel_h,
+                                          int64_t kernel_w, int64_t stride, double power,
+                                          tarn_value *value, tarn_error *error);
 /** 2-D average, no padding. */
 TARN_API tarn_status tarn_graph_avg_pool2d(tarn_graph *graph, tarn_value x, int64_t kernel_h,
                                            int64_t kernel_w, int64_t stride, tarn_value *value,

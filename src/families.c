@@ -8,6 +8,7 @@ static tarn_pool sliding(tarn_op op, int spatial)
                       .spatial = spatial,
                       .count_include_pad = 1,
                       .beta = 1.0,
+                      .power = 2.0,
                       .ties = TARN_TIES_FIRST};
     for (int a = 0; a < TARN_MAX_SPATIAL; a++)
         pool.kernel[a] = pool.stride[a] = pool.dilation[a] = pool.out[a] = 1;
@@ -33,6 +34,13 @@ tarn_pool tarn_smooth_pool(int spatial, double beta)
 {
     tarn_pool pool = sliding(TARN_SMOOTH, spatial);
     pool.beta = beta;
+    return pool;
+}
+
+tarn_pool tarn_lp_pool(int spatial, double power)
+{
+    tarn_pool pool = sliding(TARN_LP, spatial);
+    pool.power = power;
     return pool;
 }
 
@@ -65,6 +73,14 @@ tarn_pool tarn_smooth_pool_nd(int spatial, const int64_t *kernel, const int64_t 
 {
     tarn_pool pool = sliding_nd(TARN_SMOOTH, spatial, kernel, stride, padding);
     pool.beta = beta;
+    return pool;
+}
+
+tarn_pool tarn_lp_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
+                          const int64_t *padding, double power)
+{
+    tarn_pool pool = sliding_nd(TARN_LP, spatial, kernel, stride, padding);
+    pool.power = power;
     return pool;
 }
 
@@ -105,6 +121,13 @@ tarn_pool tarn_smooth_pool2d(int64_t kernel_h, int64_t kernel_w, int64_t stride,
     return pool;
 }
 
+tarn_pool tarn_lp_pool2d(int64_t kernel_h, int64_t kernel_w, int64_t stride, double power)
+{
+    tarn_pool pool = sliding_2d(TARN_LP, kernel_h, kernel_w, stride, 0);
+    pool.power = power;
+    return pool;
+}
+
 static tarn_pool adaptive(tarn_op op, int spatial, const int64_t *out)
 {
     tarn_pool pool = sliding(op, spatial);
@@ -141,6 +164,13 @@ tarn_pool tarn_global_max_pool(int spatial, int flat)
 tarn_pool tarn_global_avg_pool(int spatial, int flat)
 {
     return global(TARN_AVG, spatial, flat);
+}
+
+tarn_pool tarn_global_lp_pool(int spatial, int flat, double power)
+{
+    tarn_pool pool = global(TARN_LP, spatial, flat);
+    pool.power = power;
+    return pool;
 }
 
 const char *tarn_version(void)

@@ -20,6 +20,7 @@ typedef struct tarn_problem {
     bool count_include_pad;
     int64_t divisor; /* 0: count the taps */
     double beta;
+    double power; /* of lp: at most 2^40 */
 
     int spatial;
     tarn_axis axis[TARN_MAX_SPATIAL];

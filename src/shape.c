@@ -176,12 +176,15 @@ static tarn_status check_values(const tarn_pool *pool, tarn_dtype dtype, tarn_er
     if (pool->op == TARN_AVG && pool->window == TARN_SLIDING && pool->divisor < 0)
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "divisor %lld is negative",
                          (long long)pool->divisor);
-    if (pool->op == TARN_SMOOTH && !is_floating(dtype))
-        return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS,
-                         "smooth max needs a floating dtype, x is %s", tarn_dtype_name(dtype));
+    if ((pool->op == TARN_SMOOTH || pool->op == TARN_LP) && !is_floating(dtype))
+        return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "%s needs a floating dtype, x is %s",
+                         pool->op == TARN_LP ? "lp" : "smooth max", tarn_dtype_name(dtype));
     if (pool->op == TARN_SMOOTH && (!isfinite(pool->beta) || pool->beta == 0))
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "beta %g is not finite and nonzero",
                          pool->beta);
+    if (pool->op == TARN_LP && !(isfinite(pool->power) && pool->power >= 1))
+        return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "power %g is not finite and at least 1",
+                         pool->power);
     return TARN_OK;
 }
 
@@ -232,6 +235,7 @@ tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_prob
                               .count_include_pad = pool->count_include_pad != 0,
                               .divisor = pool->window == TARN_SLIDING ? pool->divisor : 0,
                               .beta = pool->beta,
+                              .power = pool->power < 0x1p40 ? pool->power : 0x1p40, /* [N1] */
                               .spatial = pool->spatial};
     for (int a = 0; a < pool->spatial; a++) {
         problem->axis[a].size = x->shape[x->rank - pool->spatial + a];

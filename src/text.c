@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth"};
+static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth", "lp"};
 static const char *const tie_names[TARN_TIES] = {"first", "all", "split"};
 
 /* ---- Parsing ------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static tarn_status unknown_word(const parser *p)
     return tarn_fail(
         p->error, TARN_BAD_TEXT, NO_AXIS,
         "column %d: unknown word '%.*s' (windows: k3s2p1e1, a7, global, flat; then dtype, "
-        "shape, d2, last, ceil, nopad, div=, beta=, ties=)",
+        "shape, d2, last, ceil, nopad, div=, beta=, p=, ties=)",
         (int)(p->at - p->text) + 1, length < 40 ? length : 40, p->at);
 }
 
@@ -194,10 +194,10 @@ static tarn_status take_ties(parser *p)
     return TARN_OK;
 }
 
-static tarn_status take_beta(parser *p)
+static tarn_status take_real(parser *p, double *value)
 {
     char *end;
-    p->pool->beta = strtod(p->at, &end);
+    *value = strtod(p->at, &end);
     if (end == p->at || isspace((unsigned char)*p->at))
         return bad_text(p, "a number");
     p->at = end;
@@ -249,7 +249,9 @@ static tarn_status take_item(parser *p)
     if (take(p, "div="))
         return take_integer(p, &p->pool->divisor);
     if (take(p, "beta="))
-        return take_beta(p);
+        return take_real(p, &p->pool->beta);
+    if (take(p, "p="))
+        return take_real(p, &p->pool->power);
     if (at_value(p, 'd'))
         return take_spatial(p);
     if (at_value(p, 'k'))
@@ -312,7 +314,7 @@ tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, 
     while (*p.at == ' ')
         p.at++;
     if (!take_name(&p, op_names, TARN_OPS, &op))
-        return bad_text(&p, "max, min, avg or smooth");
+        return bad_text(&p, "max, min, avg, smooth or lp");
     result.op = (tarn_op)op;
     tarn_view view;
     tarn_status status = take_items(&p);
@@ -389,16 +391,19 @@ static void put_window(writer *w, const tarn_pool *pool, int count)
 static void put_options(writer *w, const tarn_pool *pool)
 {
     tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
-    bool sums = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
+    bool extreme = pool->op == TARN_MAX || pool->op == TARN_MIN;
+    bool counts = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
     if (pool->window == TARN_SLIDING && pool->ceil_mode)
         put(w, " ceil");
-    if (sums && !pool->count_include_pad)
+    if (counts && !pool->count_include_pad)
         put(w, " nopad");
     if (pool->op == TARN_AVG && pool->divisor != 0)
         put(w, " div=%lld", (long long)pool->divisor);
     if (pool->op == TARN_SMOOTH)
         put(w, " beta=%.17g", pool->beta);
-    if (!sums && pool->ties != usual && (int)pool->ties >= 0 && pool->ties < TARN_TIES)
+    if (pool->op == TARN_LP)
+        put(w, " p=%.17g", pool->power);
+    if (extreme && pool->ties != usual && (int)pool->ties >= 0 && pool->ties < TARN_TIES)
         put(w, " ties=%s", tie_names[pool->ties]);
 }
 

@@ -191,7 +191,7 @@ static inline int64_t naive_divisor(const scene *s, const window *w)
 static inline const char *describe(const scene *s)
 {
     static char text[400];
-    static const char *const ops[] = {"max", "min", "avg", "smooth"};
+    static const char *const ops[] = {"max", "min", "avg", "smooth", "lp"};
     static const char *const rules[] = {"sliding", "adaptive", "global"};
     const tarn_pool *p = &s->pool;
     int n = snprintf(text, sizeof text, "%s %s ties%d ceil%d pad-counts%d divisor%lld beta%g cl%d",

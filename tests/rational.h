@@ -125,6 +125,32 @@ static inline Q toy_weight(double beta, Q x)
 }
 
 /* Likewise instead of the logarithm: top + sum, so that a wrong top or a wrong sum is seen. */
+/* |x|^q for a whole q; 0 for 0 [N2]. */
+static Q q_power(Q x, double q)
+{
+    Q power = q_int(mpq_sgn(x->value) != 0);
+    for (int k = 0; k < (int)q; k++)
+        power = q_mul(power, q_abs(x));
+    return power;
+}
+
+static Q q_signed_power(Q x, double q)
+{
+    return q_mul(q_int(mpq_sgn(x->value)), q_power(x, q));
+}
+
+static Q q_over(Q a, Q b)
+{
+    return mpq_sgn(b->value) ? q_div(a, b) : q_int(0);
+}
+
+/* Lp needs a root, which rationals do not have unless p = 1. The stand-in is the sum, and the top where
+ * p is not 1 or 2. */
+static Q toy_norm(Q top, double p, Q sum)
+{
+    return p > 2 ? q_add(top, sum) : sum;
+}
+
 #define SPEC_DERIVATIVES 1
 #define FN(name) exact_##name
 #define S Q
@@ -148,6 +174,14 @@ static inline Q toy_weight(double beta, Q x)
 #define W_TANGENT(w, v) q_div(w, v)
 #define W_SHARE(s, w) q_div(s, w)
 #define W_GRADIENT(w, v) q_mul(w, v)
+#define MAGNITUDE(s) q_abs(s)
+#define W_POWER(s, q) q_power(s, q)
+#define W_SIGNED_POWER(s, q) q_signed_power(s, q)
+#define W_NORM(top, p, w) toy_norm(top, p, w)
+#define W_POWER_OF(w, q) q_power(w, q)
+#define W_NUMBER(w) (w)
+#define W_SLOPE(w, v) q_over(w, v)
+#define W_LP_SHARE(s, w) q_over(s, w)
 #include "spec/spec.inc"
 
 #endif

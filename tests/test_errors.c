@@ -319,12 +319,16 @@ SPOIL(beta_minus_zero, s->pool.beta = -0.0)
 SPOIL(beta_nan, s->pool.beta = (double)NAN)
 SPOIL(beta_infinite, s->pool.beta = (double)INFINITY)
 SPOIL(beta_minus_infinite, s->pool.beta = -(double)INFINITY)
-SPOIL(smooth_of_integers, s->view[TARN_X].dtype = TARN_I32)
+SPOIL(power_below_one, s->pool.power = 0.99)
+SPOIL(power_negative, s->pool.power = -2.0)
+SPOIL(power_nan, s->pool.power = (double)NAN)
+SPOIL(power_infinite, s->pool.power = (double)INFINITY)
+SPOIL(integers, s->view[TARN_X].dtype = TARN_I32)
 
 static const refusal refusals[] = {
     {"NULL x", TARN_MAX, no_input, TARN_BAD_ARGUMENT, -1, "x is NULL"},
     {"op -1", TARN_MAX, op_negative, TARN_BAD_ARGUMENT, -1, "-1"},
-    {"op beyond", TARN_MAX, op_beyond, TARN_BAD_ARGUMENT, -1, "4"},
+    {"op beyond", TARN_MAX, op_beyond, TARN_BAD_ARGUMENT, -1, "5"},
     {"window -5", TARN_MAX, window_negative, TARN_BAD_ARGUMENT, -1, "-5"},
     {"window 1000", TARN_MAX, window_beyond, TARN_BAD_ARGUMENT, -1, "1000"},
     {"ties -1", TARN_MIN, ties_negative, TARN_BAD_ARGUMENT, -1, "-1"},
@@ -377,7 +381,12 @@ static const refusal refusals[] = {
     {"beta NaN", TARN_SMOOTH, beta_nan, TARN_BAD_VALUE, -1, "nan"},
     {"beta inf", TARN_SMOOTH, beta_infinite, TARN_BAD_VALUE, -1, "inf"},
     {"beta -inf", TARN_SMOOTH, beta_minus_infinite, TARN_BAD_VALUE, -1, "-inf"},
-    {"smooth i32", TARN_SMOOTH, smooth_of_integers, TARN_BAD_DTYPE, -1, "i32"},
+    {"smooth i32", TARN_SMOOTH, integers, TARN_BAD_DTYPE, -1, "smooth max needs"},
+    {"p 0.99", TARN_LP, power_below_one, TARN_BAD_VALUE, -1, "power 0.99"},
+    {"p -2", TARN_LP, power_negative, TARN_BAD_VALUE, -1, "-2"},
+    {"p NaN", TARN_LP, power_nan, TARN_BAD_VALUE, -1, "nan"},
+    {"p inf", TARN_LP, power_infinite, TARN_BAD_VALUE, -1, "inf"},
+    {"lp i32", TARN_LP, integers, TARN_BAD_DTYPE, -1, "lp needs a floating dtype, x is i32"},
 };
 
 static void test_refusals(void)
@@ -958,6 +967,7 @@ static void test_missing_passes(void)
          "saved"},
         {"saved of smooth", TARN_SMOOTH, TARN_F32, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED,
          "saved"},
+        {"saved of lp", TARN_LP, TARN_F32, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED, "saved"},
         {"saved under all", TARN_MAX, TARN_F32, TARN_TIES_ALL, PLAN_SAVED, TARN_UNSUPPORTED,
          "first"},
         {"saved under split", TARN_MIN, TARN_F32, TARN_TIES_SPLIT, PLAN_SAVED, TARN_UNSUPPORTED,
@@ -970,6 +980,8 @@ static void test_missing_passes(void)
          "indices"},
         {"indices of smooth", TARN_SMOOTH, TARN_F64, TARN_TIES_FIRST, POOL_INDICES,
          TARN_UNSUPPORTED, "indices"},
+        {"indices of lp", TARN_LP, TARN_F64, TARN_TIES_FIRST, POOL_INDICES, TARN_UNSUPPORTED,
+         "indices"},
         {"jvp of i8", TARN_MAX, TARN_I8, TARN_TIES_FIRST, POOL_JVP, TARN_BAD_DTYPE, "i8"},
         {"vjp of u64", TARN_AVG, TARN_U64, TARN_TIES_FIRST, POOL_VJP, TARN_BAD_DTYPE, "u64"},
         {"vjp saved of i16", TARN_MAX, TARN_I16, TARN_TIES_FIRST, PLAN_VJP_SAVED, TARN_BAD_DTYPE,
@@ -994,7 +1006,8 @@ static void test_saved_bytes_and_explain(void)
         bool saves;
     } cases[] = {{TARN_MAX, TARN_TIES_FIRST, true},  {TARN_MIN, TARN_TIES_FIRST, true},
                  {TARN_MAX, TARN_TIES_ALL, false},   {TARN_MIN, TARN_TIES_SPLIT, false},
-                 {TARN_AVG, TARN_TIES_FIRST, false}, {TARN_SMOOTH, TARN_TIES_FIRST, false}};
+                 {TARN_AVG, TARN_TIES_FIRST, false}, {TARN_SMOOTH, TARN_TIES_FIRST, false},
+                 {TARN_LP, TARN_TIES_FIRST, false}};
     for (int c = 0; c < COUNT(cases); c++) {
         char text[400], start[8];
         tarn_plan *plan;

@@ -161,6 +161,8 @@ static void test_builder_errors(void)
     BAD(TARN_DOES_NOT_FIT, tarn_graph_avg_pool2d_padded(g, x, 9, 9, 1, 1, &y, &error));
     BAD(TARN_BAD_VALUE, tarn_graph_smooth_pool2d(g, x, 2, 2, 1, 0, &y, &error));
     BAD(TARN_BAD_DTYPE, tarn_graph_smooth_pool2d(g, i, 2, 2, 1, 1, &y, &error));
+    BAD(TARN_BAD_VALUE, tarn_graph_lp_pool2d(g, x, 2, 2, 1, 0.5, &y, &error));
+    BAD(TARN_BAD_DTYPE, tarn_graph_lp_pool2d(g, i, 2, 2, 1, 2, &y, &error));
     BAD(TARN_BAD_ARGUMENT, tarn_graph_pad(g, x, 2, NULL, ones, &y, &error));
     BAD(TARN_BAD_RANK, tarn_graph_pad(g, x, 5, ones, ones, &y, &error));
     BAD(TARN_BAD_RANK, tarn_graph_pad(g, x, 0, ones, ones, &y, &error));

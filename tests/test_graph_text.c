@@ -189,6 +189,10 @@ static void test_refusals(void)
          "line 2, column 20"},
         {"x = input f32 4x4\ny = smooth x kernel=2 beta=0\nreturn y", TARN_BAD_VALUE,
          "line 2, column 5"},
+        {"x = input f32 4x4\ny = lp x kernel=2 p=0.5\nreturn y", TARN_BAD_VALUE,
+         "line 2, column 5"},
+        {"x = input f32 4x4\ny = lp x kernel=2 p=two\nreturn y", TARN_BAD_TEXT,
+         "line 2, column 19"},
         {"x = input f32 4x4\ny = pad x pad=-1\nreturn y", TARN_BAD_WINDOW, "line 2, column 5"},
         {"x = input f32 4x4\ny = pad x\nreturn y", TARN_BAD_TEXT, "line 2, column 10"},
         {"x = input f32 4x4\ny = pad x pad=1 spatial=9\nreturn y", TARN_BAD_TEXT,
@@ -296,10 +300,10 @@ static void test_fuzz(void)
         "x = input f32 1x2x6x6\nk = constant f32 2x2 1 -0 0x7fc00001 1e9\na = max x kernel=3,3 "
         "stride=1,2 pad=1:0,1 ceil dilation=1 ties=split\nb = avg x adaptive=3,3 nopad\nc = smooth "
         "x "
-        "flat beta=2 spatial=2 # words\np = pad a pad=1,1\nu = unpad p pad=1\ns = add a a\nt = "
+        "flat beta=2 spatial=2 # words\nl = lp x kernel=2 p=3\np = pad a pad=1,1\nu = unpad p pad=1\ns = add a a\nt = "
         "scale s "
         "factor=-0.5\ny = concat s t axis=1\nr = reshape y 4x5x4\nf = flatten y axis=1\nm = custom "
-        "product a s f32 1x2x5x4\nreturn y c k\n";
+        "product a s f32 1x2x5x4\nreturn y c k l\n";
     static const char alphabet[] = "0123456789xkpads=,:.-#\n\t ef\0";
     int loaded = 0;
     for (uint64_t seed = 0; seed < 20000; seed++) {

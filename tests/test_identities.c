@@ -194,7 +194,7 @@ static tensor random_tensor(tarn_dtype dtype, int rank, const int64_t *shape, ui
 
 static bool allowed(tarn_op op, tarn_dtype dtype)
 {
-    return op != TARN_SMOOTH || is_floating_dtype(dtype);
+    return op < TARN_SMOOTH || is_floating_dtype(dtype);
 }
 
 static const char *label(const char *what, int op, int dtype, int detail)
@@ -248,8 +248,8 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
 {
     bool same = a->op == b->op && a->window == b->window && a->spatial == b->spatial &&
                 a->ceil_mode == b->ceil_mode && a->count_include_pad == b->count_include_pad &&
-                a->divisor == b->divisor && a->beta == b->beta && a->ties == b->ties &&
-                a->flat == b->flat;
+                a->divisor == b->divisor && a->beta == b->beta && a->power == b->power &&
+                a->ties == b->ties && a->flat == b->flat;
     for (int k = 0; k < a->spatial; k++)
         same = same && a->kernel[k] == b->kernel[k] && a->stride[k] == b->stride[k] &&
                a->dilation[k] == b->dilation[k] && a->pad_lo[k] == b->pad_lo[k] &&
@@ -272,6 +272,7 @@ static void test_constructors(void)
          tarn_avg_pool_nd(2, kernel, stride, padding)},
         {"smooth", tarn_smooth_pool2d(3, 2, 2, 2.5),
          tarn_smooth_pool_nd(2, kernel, stride, NULL, 2.5)},
+        {"lp", tarn_lp_pool2d(3, 2, 2, 2.5), tarn_lp_pool_nd(2, kernel, stride, NULL, 2.5)},
     };
     const int64_t shape[3] = {2, 7, 6};
     tensor x = random_tensor(TARN_F32, 3, shape, 4, random_wide);
@@ -303,6 +304,7 @@ static tarn_pool varied_pool(rng *r, tarn_op op)
     pool.count_include_pad = (int)rng_range(r, 0, 1);
     pool.divisor = rng_range(r, 0, 3) ? 0 : rng_range(r, 1, 9);
     pool.beta = rng_range(r, 0, 1) ? 3.0 : -0.7;
+    pool.power = (double)rng_range(r, 2, 6) / 2;
     pool.window = rng_range(r, 0, 4) ? TARN_SLIDING : TARN_ADAPTIVE;
     for (int a = 0; a < 2; a++) {
         pool.kernel[a] = rng_range(r, 1, 4);
@@ -335,7 +337,7 @@ static void test_layouts(void)
     for (int round = 0; round < ROUNDS; round++)
         for (int op = 0; op < TARN_OPS; op++) {
             tarn_dtype dtype =
-                (tarn_dtype)rng_range(&r, 0, op == TARN_SMOOTH ? 3 : TARN_DTYPES - 1);
+                (tarn_dtype)rng_range(&r, 0, op >= TARN_SMOOTH ? 3 : TARN_DTYPES - 1);
             tarn_pool pool = varied_pool(&r, (tarn_op)op);
             tensor x = random_tensor(dtype, 4, shape, rng_next(&r), random_small);
             tarn_view last = tarn_view_channels_last(NULL, dtype, 4, 2, shape);
@@ -389,7 +391,7 @@ static void test_ranks(void)
     rng r = {15};
     for (int round = 0; round < ROUNDS; round++) {
         tarn_op op = (tarn_op)(round % TARN_OPS);
-        tarn_dtype dtype = (tarn_dtype)rng_range(&r, 0, op == TARN_SMOOTH ? 3 : TARN_DTYPES - 1);
+        tarn_dtype dtype = (tarn_dtype)rng_range(&r, 0, op >= TARN_SMOOTH ? 3 : TARN_DTYPES - 1);
         tarn_pool pool = varied_pool(&r, op);
         tensor x = random_tensor(dtype, 4, shape, rng_next(&r), random_wide);
         results whole = run_all(&pool, &x.view, 1);
@@ -435,7 +437,7 @@ static void test_translation(void)
     const int64_t shape[2] = {21, 23};
     rng r = {31};
     for (int round = 0; round < ROUNDS; round++)
-        for (int op = TARN_AVG; op <= TARN_SMOOTH; op++)
+        for (int op = TARN_AVG; op < TARN_OPS; op++)
             for (int dtype = TARN_F64; dtype <= TARN_BF16; dtype++) {
                 tarn_pool pool = varied_pool(&r, (tarn_op)op);
                 pool.window = TARN_SLIDING;
@@ -469,13 +471,13 @@ static void test_translation(void)
             }
 }
 
-/* avg and smooth with padding that counts are those of the tensor padded with zeros. */
+/* avg, smooth and lp with padding that counts are those of the tensor padded with zeros. */
 static void test_padding_is_zeros(void)
 {
     const int64_t shape[3] = {2, 7, 6};
     rng r = {77};
     for (int round = 0; round < ROUNDS; round++)
-        for (int op = TARN_AVG; op <= TARN_SMOOTH; op++)
+        for (int op = TARN_AVG; op < TARN_OPS; op++)
             for (int dtype = TARN_F64; dtype <= TARN_BF16; dtype++) {
                 tarn_pool pool = varied_pool(&r, (tarn_op)op), bare;
                 pool.window = TARN_SLIDING;
@@ -500,6 +502,38 @@ static void test_padding_is_zeros(void)
                 tensor_free(&x);
                 tensor_free(&px);
             }
+}
+
+/* ---- Lp ------------------------------------------------------------------------------------- */
+
+/* Multiplying by powers of two, or changing signs, changes no bit of a norm but for the factor; powers of a
+ * wide range leave no room for plain sums, so fast and careful paths meet here. */
+static void check_scaled_norm(double power, double factor, uint64_t seed)
+{
+    const int64_t shape[2] = {9, 11};
+    tarn_pool pool = tarn_lp_pool2d(3, 2, 2, power);
+    tensor x = random_tensor(TARN_F64, 2, shape, seed, random_wide);
+    tensor fx = tensor_dense(TARN_F64, 2, shape);
+    for (size_t k = 0; k < x.bytes / 8; k++)
+        ((double *)(void *)fx.memory)[k] = factor * ((double *)(void *)x.memory)[k];
+    results a = run_all(&pool, &x.view, 3), b = run_all(&pool, &fx.view, 3);
+    const double *y = (double *)(void *)a.out[HAS_Y].memory;
+    const double *fy = (double *)(void *)b.out[HAS_Y].memory;
+    for (size_t k = 0; k < a.out[HAS_Y].bytes / 8; k++)
+        CHECK(fy[k] == fabs(factor) * y[k], "p %g, factor %g: %a %a", power, factor, fy[k], y[k]);
+    free_results(&a);
+    free_results(&b);
+    tensor_free(&x);
+    tensor_free(&fx);
+}
+
+static void test_scaled_norms(void)
+{
+    static const double factors[] = {-1, 0x1p700, -0x1p-700, 0x1p-30};
+    for (int k = 0; k < COUNT(factors); k++)
+        for (int p = 1; p <= 2; p++)
+            check_scaled_norm(p, factors[k], 50 + (uint64_t)k);
+    check_scaled_norm(3, -1, 61);
 }
 
 /* ---- Pad, unpad, unpool, fold --------------------------------------------------------------- */
@@ -765,6 +799,7 @@ static void check_empty_windows(tarn_op op, tarn_dtype dtype, tarn_ties ties)
 {
     const int64_t shape[1] = {1};
     const double value = is_unsigned_dtype(dtype) ? 5 : -5;
+    const double slope = op == TARN_LP ? -1 : 1; /* a norm of one number is its magnitude */
     tensor x = tensor_dense(dtype, 1, shape);
     tarn_pool pool = tarn_max_pool(1);
     put_number(dtype, x.memory, value);
@@ -777,7 +812,7 @@ static void check_empty_windows(tarn_op op, tarn_dtype dtype, tarn_ties ties)
     size_t width = tarn_dtype_size(dtype);
     for (int o = 0; o < 5; o++) {
         const unsigned char *y = r.out[HAS_Y].memory + (size_t)o * width;
-        CHECK(o == 2 ? get_number(dtype, y) == value : memcmp(y, zeros, width) == 0, "%s",
+        CHECK(o == 2 ? get_number(dtype, y) == slope * value : memcmp(y, zeros, width) == 0, "%s",
               label("value without a tap", op, dtype, o));
         if (r.has[HAS_DY] && o != 2)
             CHECK(memcmp(r.out[HAS_DY].memory + (size_t)o * width, zeros, width) == 0, "%s",
@@ -792,7 +827,7 @@ static void check_empty_windows(tarn_op op, tarn_dtype dtype, tarn_ties ties)
         for (int o = 0; o < 5; o++)
             put_number(dtype, gy.memory + (size_t)o * width, o == 2 ? 3 : 1000);
         vjp_here(&pool, &x.view, &gy.view, &gx.view);
-        CHECK(get_number(dtype, gx.memory) == 3, "%s", label("gradient", op, dtype, ties));
+        CHECK(get_number(dtype, gx.memory) == slope * 3, "%s", label("gradient", op, dtype, ties));
         tensor_free(&gy);
         tensor_free(&gx);
     }
@@ -1333,6 +1368,7 @@ int main(void)
         test_empty_windows();
         test_padding_never_wins();
         test_padding_is_zeros();
+    test_scaled_norms();
         test_min_is_reversed_max();
         test_nan_and_zeros();
         test_unpool();

@@ -316,16 +316,18 @@ static void run_operators(test_case c)
 {
     bool floating = c.x.dtype <= TARN_BF16;
     for (int op = 0; op < TARN_OPS; op++) {
-        if (op == TARN_SMOOTH && !floating)
+        if (op >= TARN_SMOOTH && !floating)
             continue;
-        int variants = op == TARN_AVG ? 3 : op == TARN_SMOOTH ? 2 : floating ? 3 : 1;
+        int variants = op == TARN_AVG ? 3 : op >= TARN_SMOOTH ? 2 : floating ? 3 : 1;
         for (int variant = 0; variant < variants; variant++) {
             static const double betas[] = {1, -1, 4, 0.1, -30, 1000, 1e-3, -0.5};
+            static const double powers[] = {1, 2, 3, 1, 2, 1.5, 1e3, 1.0009765625, 7.3, 0x1p60};
             c.pool.op = (tarn_op)op;
             c.pool.ties = op <= TARN_MIN ? (tarn_ties)variant : TARN_TIES_FIRST;
             c.pool.count_include_pad = variant != 1;
             c.pool.divisor = op == TARN_AVG && variant == 2 ? rng_range(&random_state, 1, 9) : 0;
             c.pool.beta = betas[rng_next(&random_state) % 8];
+            c.pool.power = powers[rng_next(&random_state) % 10];
             c.seed = rng_next(&random_state);
             c.values = (pattern)(rng_next(&random_state) % PATTERNS);
             c.in_layout = (layout)(rng_next(&random_state) % LAYOUTS);
@@ -485,6 +487,7 @@ static void sweep_named(void)
         "avg a3,5 f32 1x70x5x7 last",
         "avg a9,7 f32 2x5x4",
         "max a9,7 f32 2x5x4",
+        "lp k2s2 f32 1x600x4x6 last",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {

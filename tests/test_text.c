@@ -27,7 +27,7 @@ static bool same_sliding(const tarn_pool *a, const tarn_pool *b)
            same_values(a->pad_hi, b->pad_hi, n) && !a->ceil_mode == !b->ceil_mode;
 }
 
-static bool same_beta(double a, double b)
+static bool same_real(double a, double b)
 {
     return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
 }
@@ -47,7 +47,9 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
     case TARN_AVG:
         return a->divisor == b->divisor && !a->count_include_pad == !b->count_include_pad;
     case TARN_SMOOTH:
-        return same_beta(a->beta, b->beta) && !a->count_include_pad == !b->count_include_pad;
+        return same_real(a->beta, b->beta) && !a->count_include_pad == !b->count_include_pad;
+    case TARN_LP:
+        return same_real(a->power, b->power);
     default:
         return a->ties == b->ties;
     }
@@ -109,6 +111,11 @@ static void test_words(void)
     pool.kernel[0] = pool.stride[0] = 4;
     cube.dtype = TARN_F64;
     check_meaning("smooth beta=-2.5 k4 d1 f64 9x8x7", &pool, &cube);
+    pool = tarn_lp_pool(1, 2.5);
+    pool.kernel[0] = pool.stride[0] = 4;
+    check_meaning("lp p=2.5 k4 d1 f64 9x8x7", &pool, &cube);
+    pool = tarn_global_lp_pool(3, 0, 2.0);
+    check_meaning("lp global d3 f64 9x8x7", &pool, &cube);
     pool = tarn_adaptive_max_pool(3, out);
     check_meaning("max a2,3,4 f64 9x8x7", &pool, &cube);
     pool = tarn_global_avg_pool(3, 1);
@@ -171,6 +178,9 @@ static const struct {
     {"smooth k3 f32 8x8 beta=", 24},
     {"smooth k3 f32 8x8 beta= 4", 24},
     {"smooth k3 f32 8x8 beta=4x", 25},
+    {"lp k3 f32 8x8 p=", 17},
+    {"lp k3 f32 8x8 p=2x", 18},
+    {"lp k3 f32 8x8 p2", 15},
     {"max k3 f32 8x8 d", 16},
     {"max k3 f32 8x8 d0", 0},
     {"max k3 f32 8x8 d9", 0},
@@ -314,7 +324,7 @@ static int64_t random_number(rng *r)
     }
 }
 
-static double random_beta(rng *r)
+static double random_real(rng *r)
 {
     static const double special[] = {
         0.0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 5e-324, 0.1, 1e300};
@@ -338,7 +348,8 @@ static tarn_pool random_pool(rng *r)
     pool.count_include_pad = (int)rng_range(r, 0, 1);
     pool.flat = (int)rng_range(r, 0, 1);
     pool.divisor = random_number(r);
-    pool.beta = random_beta(r);
+    pool.beta = random_real(r);
+    pool.power = random_real(r);
     for (int m = 0; m < COUNT(members); m++) {
         int64_t common = random_number(r);
         bool alike = rng_range(r, 0, 1);
@@ -433,7 +444,7 @@ static void fuzz_pieces(rng *r)
         "u8",  "global", "d2",    "d",      "flat",  "last",
         "0",   "ceil",   "nopad", "div=",   "beta=", "ties=all",
         "8x8", "1e9",    "nan",   "inf",    "0x",    "9223372036854775807",
-        "  ",  "."};
+        "  ",  ".",      "lp",    "p="};
     char text[512] = "";
     size_t length = 0;
     if (rng_range(r, 0, 3))

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: tools/setup.sh <group>...     groups: build test pictures docs coverage format bench peers counts
+# usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage format bench peers counts
 # Installs the Debian packages that are missing, and says nothing if none is. The group peers also makes
 # a Python environment in build/peers, the group test one in build/venv.
 set -eu
@@ -13,6 +13,8 @@ need() { # need <package> <command that succeeds if it is there>
 has() { command -v "$1"; }
 includes() { echo "#include <$1>" | gcc -fsyntax-only -x c -; }
 links() { echo 'int main(void) { return 0; }' | clang "$@" -x c - -o /dev/null; }
+python_header='import os, sysconfig
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))'
 
 fail() {
     echo "tools/setup.sh: $*" >&2
@@ -72,7 +74,7 @@ make_venv() {
         fail "pip could not install numpy and pytest: $(echo "$output" | grep . | tail -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|test|pictures|docs|coverage|format|bench|peers|counts>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts>...'
 for group; do
     case $group in
     build)
@@ -94,6 +96,11 @@ for group; do
         need python3-venv python3 -c 'import ensurepip'
         ;;
     pictures) need python3 has python3 ;;
+    python)
+        need python3 has python3
+        need python3-venv python3 -c 'import ensurepip, venv'
+        need python3-dev python3 -c "$python_header"
+        ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
     format) need clang-format has clang-format ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/test.sh <stage>...      stages: the presets of CMakePresets.json, and docs
+# usage: tools/test.sh <stage>...      stages: the presets of CMakePresets.json, docs, python
 # Runs the stages in turn, stops at the first that fails, and ends with a summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,6 +37,10 @@ for stage; do
         mkdir -p build/docs
         doxygen -q docs/Doxyfile
         results+='docs: no warnings'$'\n'
+        ;;
+    python)
+        tools/python.sh test | tee build/test-python.log
+        results+="python: $(grep -E ' (passed|failed)' build/test-python.log | tail -n 1)"$'\n'
         ;;
     *) test_preset "$stage" ;;
     esac

@@ -186,6 +186,14 @@ tarn_status tarn_graph_smooth_pool2d(tarn_graph *graph, tarn_value x, int64_t ke
     return tarn_graph_pool(graph, x, &pool, value, error);
 }
 
+tarn_status tarn_graph_lp_pool2d(tarn_graph *graph, tarn_value x, int64_t kernel_h,
+                                 int64_t kernel_w, int64_t stride, double power, tarn_value *value,
+                                 tarn_error *error)
+{
+    tarn_pool pool = tarn_lp_pool2d(kernel_h, kernel_w, stride, power);
+    return tarn_graph_pool(graph, x, &pool, value, error);
+}
+
 tarn_status tarn_graph_avg_pool2d(tarn_graph *graph, tarn_value x, int64_t kernel_h,
                                   int64_t kernel_w, int64_t stride, tarn_value *value,
                                   tarn_error *error)

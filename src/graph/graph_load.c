@@ -184,6 +184,8 @@ static bool read_pool_word(const tarn_word *w, pool_line *p)
         return p->pool.flat = 1, set_window(p, TARN_GLOBAL);
     if ((text = tarn_word_value(w, "beta")))
         return tarn_read_decimal(text, &p->pool.beta);
+    if ((text = tarn_word_value(w, "p")))
+        return tarn_read_decimal(text, &p->pool.beta);
     if ((text = tarn_word_value(w, "div")))
         return tarn_read_integer(text, INT64_MIN, INT64_MAX, &p->pool.divisor);
     if ((text = tarn_word_value(w, "ties")))
@@ -240,7 +242,7 @@ static tarn_status load_pool(loader *l, tarn_op op, tarn_value *value)
         if (!read_pool_word(&w, &p) && !read_window_word(&w, &p))
             return bad(l, w.at,
                        "expected one of kernel= adaptive= global flat, and stride= pad= dilation= "
-                       "spatial= ceil nopad div= beta= ties= with as many numbers as axes");
+                       "spatial= ceil nopad div= beta= p= ties= with as many numbers as axes");
     if (!settle_pool(&p))
         return bad(l, l->op, "expected as many numbers as spatial axes");
     return locate(l, tarn_graph_pool(l->graph, operand(l, 0), &p.pool, value, l->error));
@@ -403,7 +405,7 @@ static tarn_status load_node(loader *l, const tarn_word *op, tarn_value *value)
         if (tarn_word_is(op, tarn_op_words[k]))
             return load_pool(l, (tarn_op)k, value);
     return bad(l, op->at,
-               "expected input, constant, max, min, avg, smooth, pad, unpad, add, scale, concat, "
+               "expected input, constant, max, min, avg, smooth, lp, pad, unpad, add, scale, concat, "
                "reshape, flatten or custom");
 }
 

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-const char *const tarn_op_words[TARN_OPS] = {"max", "min", "avg", "smooth"};
+const char *const tarn_op_words[TARN_OPS] = {"max", "min", "avg", "smooth", "lp"};
 const char *const tarn_tie_words[TARN_TIES] = {"first", "all", "split"};
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -83,11 +83,12 @@ static void put_window(tarn_writer *w, const tarn_pool *pool)
 static void put_pool(tarn_writer *w, const tarn_pool *pool)
 {
     tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
-    bool sums = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
+    bool extreme = pool->op == TARN_MAX || pool->op == TARN_MIN;
+    bool counts = pool->op == TARN_AVG || pool->op == TARN_SMOOTH;
     put_window(w, pool);
     if (pool->window == TARN_SLIDING && pool->ceil_mode)
         tarn_put(w, " ceil");
-    if (sums && !pool->count_include_pad)
+    if (counts && !pool->count_include_pad)
         tarn_put(w, " nopad");
     if (pool->op == TARN_AVG && pool->divisor)
         tarn_put(w, " div=%lld", (long long)pool->divisor);
@@ -95,7 +96,11 @@ static void put_pool(tarn_writer *w, const tarn_pool *pool)
         tarn_put(w, " beta=");
         put_decimal(w, pool->beta);
     }
-    if (!sums && pool->ties != usual)
+    if (pool->op == TARN_LP) {
+        tarn_put(w, " p=");
+        put_decimal(w, pool->power);
+    }
+    if (extreme && pool->ties != usual)
         tarn_put(w, " ties=%s", tarn_tie_words[pool->ties]);
 }
 

@@ -150,7 +150,7 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
     return a->op == b->op && a->window == b->window && a->spatial == b->spatial && SAME(kernel) &&
            SAME(stride) && SAME(dilation) && SAME(pad_lo) && SAME(pad_hi) && SAME(out) &&
            a->ceil_mode == b->ceil_mode && a->count_include_pad == b->count_include_pad &&
-           a->divisor == b->divisor && a->beta == b->beta && a->ties == b->ties &&
+           a->divisor == b->divisor && a->beta == b->beta && a->power == b->power && a->ties == b->ties &&
            a->flat == b->flat && SAME(reserved);
 #undef SAME
 }

@@ -107,23 +107,37 @@ static const double log_polynomial[] = {
 
 #define SQRT_HALF_BITS UINT64_C(0x3fe6a09e667f3bcd) /* of 1/sqrt(2) */
 
-/* ln v for v >= 1; NaN for NaN. */
-static inline double log_ratio(double v)
+/* v = f * 2^k with f in [1/sqrt(2), sqrt(2)), for a normal v > 0; *k receives k. */
+static inline double split_binary(double v, double *k)
 {
-    const double *q = log_polynomial;
-    if (!(v >= 1.0))
-        return v != v ? v : 0.0;
+    const uint64_t fraction = SQRT_HALF_BITS & ((UINT64_C(1) << 52) - 1);
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    uint64_t k = (bits - SQRT_HALF_BITS) >> 52; /* v = f * 2^k with f in [1/sqrt(2), sqrt(2)) */
-    bits -= k << 52;
-    double f;
-    memcpy(&f, &bits, sizeof f);
+    int power = (int)((bits - fraction) >> 52) - 1022; /* 1/sqrt(2) has the exponent field 1022 */
+    bits -= (uint64_t)power << 52;
+    memcpy(&v, &bits, sizeof v);
+    *k = power;
+    return v;
+}
+
+/* ln f for f in [1/sqrt(2), sqrt(2)). */
+static inline double log_reduced(double f)
+{
+    const double *q = log_polynomial;
     double s = (f - 1.0) / (f + 1.0), z = s * s, sum = q[6];
     for (int i = 5; i >= 0; i--)
         sum = sum * z + q[i];
-    double fraction = s * (z * sum) + 2.0 * s, power = (double)k;
-    return power * LN2_HIGH + (power * (LN2_MIDDLE + LN2_LOW) + fraction);
+    return s * (z * sum) + 2.0 * s;
+}
+
+/* ln v for v >= 1; NaN for NaN. */
+static inline double log_ratio(double v)
+{
+    double k;
+    if (!(v >= 1.0))
+        return v != v ? v : 0.0;
+    double fraction = log_reduced(split_binary(v, &k));
+    return k * LN2_HIGH + (k * (LN2_MIDDLE + LN2_LOW) + fraction);
 }
 
 /* mantissa * 2^shift for an integer shift <= 0. */

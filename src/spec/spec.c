@@ -1,7 +1,7 @@
 /* The executable specification, compiled for every dtype. */
 #include "../problem.h"
 #include "../scalar.h"
-#include "exponential.h"
+#include "power.h"
 #include "spec.h"
 
 #define JOIN3(a, b, c) a##b##_##c
@@ -33,6 +33,15 @@
 #define W_TANGENT(w, sum) SCALAR(narrow)(smooth_tangent(w, sum))
 #define W_SHARE(gy, sum) smooth_share(SCALAR(widen)(gy), sum)
 #define W_GRADIENT(w, shares) SCALAR(narrow)(smooth_gradient(w, shares))
+
+#define MAGNITUDE(x) SCALAR(narrow)(__builtin_fabs(SCALAR(widen)(x)))
+#define W_POWER(x, q) weight_power(magnitude(SCALAR(widen)(x)), q)
+#define W_SIGNED_POWER(x, q) signed_power(SCALAR(widen)(x), q)
+#define W_NORM(top, p, sum) lp_norm(SCALAR(widen)(top), p, sum)
+#define W_POWER_OF(w, q) weight_power(w, q)
+#define W_NUMBER(w) SCALAR(narrow)(weight_number(w))
+#define W_SLOPE(w, v) SCALAR(narrow)(lp_tangent(w, v))
+#define W_LP_SHARE(gy, w) lp_share(SCALAR(widen)(gy), w)
 
 #define SPEC_DERIVATIVES 1
 #define DTYPE f64

@@ -12,7 +12,9 @@
     void tarn_spec_jvp_at_##dtype(const tarn_problem *p, char *const *plane, const int64_t *o);    \
     void tarn_spec_vjp_at_##dtype(const tarn_problem *p, char *const *plane, const int64_t *i);    \
     tarn_weight tarn_spec_weight_at_##dtype(const tarn_problem *p, char *const *plane,             \
-                                            const int64_t *o);
+                                            const int64_t *o);                                     \
+    tarn_weight tarn_spec_steepest_at_##dtype(const tarn_problem *p, char *const *plane,           \
+                                              const int64_t *o);
 
 DECLARE_FLOAT(f64)
 DECLARE_FLOAT(f32)

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""What a Python call costs: a tiny pooling, next to PyTorch's; and large ones, next to the C library.
+
+usage: build/venv/bin/python bench/python_overhead.py     needs numpy; torch if it is there
+
+The C library is called through ctypes with a plan and buffers made beforehand, so that its call costs
+what it costs in C but for some tenths of a microsecond.
+"""
+
+import ctypes
+import pathlib
+import sys
+import timeit
+
+import numpy
+
+import tarn
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def best(functions, number, rounds):
+    """Microseconds of one call of each function: the best of many rounds in which they take turns, so
+    that other work on the machine hits all of them."""
+    times = [[timeit.timeit(function, number=number) for function in functions]
+             for _ in range(rounds)]
+    return [min(column) / number * 1e6 for column in zip(*times)]
+
+
+def tiny():
+    x = numpy.zeros((1, 1, 4, 4), "float32")
+    pool, out = tarn.MaxPool(2), numpy.empty((1, 1, 2, 2), "float32")
+    rows = {"tarn.max_pool2d(x, 2)": lambda: tarn.max_pool2d(x, 2),
+            "tarn.max_pool2d(x, 2, out=y)": lambda: tarn.max_pool2d(x, 2, out=out),
+            "tarn.MaxPool(2)(x), made before": lambda: pool(x)}
+    try:
+        import torch
+        t = torch.zeros(1, 1, 4, 4)
+        rows["tarn.max_pool2d(tensor, 2)"] = lambda: tarn.max_pool2d(t, 2)
+        rows["tarn.torch.max_pool2d(tensor, 2)"] = lambda: tarn.torch.max_pool2d(t, 2)
+        rows["torch.max_pool2d(tensor, 2)"] = lambda: torch.max_pool2d(t, 2)
+        rows["torch.nn.functional.max_pool2d(tensor, 2)"] = lambda: torch.nn.functional.max_pool2d(t, 2)
+    except ImportError:
+        pass
+    for name, time in zip(rows, best(rows.values(), 500, 100)):
+        print(f"{name:45} {time:8.2f} us")
+
+
+class CLibrary:
+    """The shared library of build/, as far as this needs it."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL(str(ROOT / "build" / "libtarn.so"))
+        self.library.tarn_forward.argtypes = [ctypes.c_void_p] * 5
+
+    def plan(self, problem):
+        """A plan for a problem string. Both structures are made large enough for any version."""
+        pool, view = (ctypes.c_char * 4096)(), (ctypes.c_char * 4096)()
+        error, plan = (ctypes.c_char * 512)(), ctypes.c_void_p()
+        if self.library.tarn_problem_parse(problem.encode(), pool, view, error) or \
+                self.library.tarn_plan_create(ctypes.byref(plan), pool, view, None, error):
+            sys.exit(error[8:].decode())
+        return plan
+
+
+def large():
+    library = CLibrary()
+    print(f"\n{'f32':32} {'C':>10} {'Python':>10} {'with out':>10}   us")
+    for words, shape in (("max k2s2", (1, 16, 56, 56)), ("max k3s2p1", (1, 64, 56, 56)),
+                         ("max k3s2p1", (1, 64, 112, 112)), ("avg k3s1", (1, 64, 56, 56)),
+                         ("avg global", (8, 512, 7, 7)), ("max k13s1p6", (1, 256, 13, 13))):
+        x = numpy.random.default_rng(1).standard_normal(shape).astype("float32")
+        pool = tarn.Pool.parse(words)
+        y = numpy.empty(pool.output_shape(shape), "float32")
+        plan = library.plan(f"{words} f32 {'x'.join(map(str, shape))}")
+        call, source, target = library.library.tarn_forward, x.ctypes.data, y.ctypes.data
+        rows = best((lambda: call(plan, source, target, None, None), lambda: pool(x),
+                     lambda: pool(x, out=y)), 1, 150)
+        print(f"{words + ' ' + 'x'.join(map(str, shape)):32} " + " ".join(f"{r:10.1f}" for r in rows))
+
+
+if __name__ == "__main__":
+    tiny()
+    if (ROOT / "build" / "libtarn.so").exists():
+        large()
+    else:
+        print("\nbuild/libtarn.so is not there (make builds it): no comparison with C")

@@ -1,0 +1,213 @@
+#include "pooling.h"
+
+#include "array.h"
+#include "plan_cache.h"
+
+int pooling_threads = 1;
+_Thread_local int pooling_threads_here;
+
+/* A pass over fewer elements takes about as long as giving the GIL away, or waking a thread. */
+enum { FEW_FOR_GIL = 4096, FEW_FOR_THREADS = 65536 };
+
+/* Which operands a pass reads and makes, closed by -1; x is read by all. */
+static const struct {
+    int reads[2], makes[3];
+} passes[TARN_PASSES] = {
+    [TARN_FORWARD] = {{-1}, {TARN_Y, -1}},
+    [TARN_FORWARD_INDICES] = {{-1}, {TARN_Y, TARN_INDICES, -1}},
+    [TARN_JVP] = {{TARN_DX, -1}, {TARN_DY, -1}},
+    [TARN_VJP] = {{TARN_GY, -1}, {TARN_GX, -1}},
+};
+static const char *const names[TARN_OPERANDS] = {"x", "out", "dx", "out", "out", "gy", "out"};
+
+/* The tensors of a call. */
+typedef struct {
+    array array[TARN_OPERANDS]; /* valid where `given` */
+    result result[3];           /* valid below `made` */
+    bool given[TARN_OPERANDS];
+    int made;
+    void *data[TARN_OPERANDS];
+} tensors;
+
+static int64_t count_elements(const tarn_view *view)
+{
+    uint64_t count = 1; /* May wrap: it only guesses how long a pass takes. */
+    for (int a = 0; a < view->rank; a++)
+        count *= (uint64_t)view->shape[a];
+    return (int64_t)count;
+}
+
+bool is_large(const tarn_view *x)
+{
+    return count_elements(x) >= FEW_FOR_GIL;
+}
+
+static int threads_for(const tarn_view *x)
+{
+    int threads = pooling_threads_here ? pooling_threads_here : pooling_threads;
+    return threads > 1 && count_elements(x) < FEW_FOR_THREADS ? 1 : threads;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static int read_operand(module_state *state, const pooling *call, int operand, bool written,
+                        tensors *tensors)
+{
+    PyObject *object = call->object[operand];
+    if (written && (!object || object == Py_None))
+        return 0; /* It will be made. */
+    if (array_import(state, object, names[operand], written, &tensors->array[operand]))
+        return -1;
+    tensors->given[operand] = true;
+    tensors->data[operand] = tensors->array[operand].view.data;
+    return 0;
+}
+
+static int read_operands(module_state *state, const pooling *call, tensors *tensors)
+{
+    if (read_operand(state, call, TARN_X, false, tensors))
+        return -1;
+    for (const int *k = passes[call->pass].reads; *k >= 0; k++)
+        if (read_operand(state, call, *k, false, tensors))
+            return -1;
+    for (const int *k = passes[call->pass].makes; *k >= 0; k++)
+        if (read_operand(state, call, *k, true, tensors))
+            return -1;
+    return 0;
+}
+
+/* What the functions with PyTorch's names ask of x beyond what the library asks. */
+static int check_frame(const module_state *state, const pooling *call, const tarn_view *x)
+{
+    int spatial = call->pool->spatial;
+    if (x->rank != spatial + 1 && x->rank != spatial + 2)
+        return raise_status(state, TARN_BAD_RANK, -1,
+                            "x has rank %d, expected %d (channels, then space) or %d (batch first)",
+                            x->rank, spatial + 1, spatial + 2);
+    int filled = call->frame == FRAME_FIRST ? 1 : x->rank - spatial - 1;
+    for (int a = filled; a < x->rank; a++)
+        if (x->shape[a] == 0)
+            return raise_status(state, TARN_BAD_SHAPE, -1,
+                                "x is empty in dimension %d; only a batch may be empty", a);
+    return 0;
+}
+
+/* ---- Results ------------------------------------------------------------------------------- */
+
+static int make_result(module_state *state, plan_entry *entry, int operand, tensors *tensors)
+{
+    PyObject *shape = plan_shape(state, entry, (tarn_operand)operand);
+    const array *x = &tensors->array[TARN_X];
+    result *result = &tensors->result[tensors->made];
+    if (!shape)
+        return -1;
+    tarn_view layout;
+    layout.dtype = operand == TARN_INDICES ? TARN_I64 : x->view.dtype;
+    if (!entry->dense[operand] || x->class.kind != ARRAY_NUMPY)
+        tarn_plan_layout(entry->plan, (tarn_operand)operand, &layout, NULL);
+    if (result_prepare(state, x, &layout, shape, entry->dense[operand], result))
+        return -1;
+    tensors->made++;
+    tensors->data[operand] = result->data;
+    return 0;
+}
+
+static int make_results(module_state *state, const pooling *call, plan_entry *entry,
+                        tensors *tensors)
+{
+    for (const int *k = passes[call->pass].makes; *k >= 0; k++)
+        if (!tensors->given[*k] && make_result(state, entry, *k, tensors))
+            return -1;
+    return 0;
+}
+
+/* Operand k as an object: what was given, or the next of the results that were made. */
+static PyObject *finish_operand(module_state *state, const pooling *call, tensors *tensors,
+                                int operand, int *next)
+{
+    if (!tensors->given[operand])
+        return result_finish(state, &tensors->array[TARN_X], &tensors->result[(*next)++]);
+    Py_INCREF(call->object[operand]);
+    return call->object[operand];
+}
+
+static PyObject *finish_results(module_state *state, const pooling *call, tensors *tensors)
+{
+    int next = 0;
+    const int *makes = passes[call->pass].makes;
+    PyObject *first = finish_operand(state, call, tensors, makes[0], &next);
+    if (!first || makes[1] < 0)
+        return first;
+    PyObject *second = finish_operand(state, call, tensors, makes[1], &next);
+    PyObject *both = second ? PyTuple_Pack(2, first, second) : NULL;
+    Py_DECREF(first);
+    Py_XDECREF(second);
+    return both;
+}
+
+/* ---- Running ------------------------------------------------------------------------------- */
+
+static tarn_status run_pass(const tarn_plan *plan, tarn_pass pass, void *const *data,
+                            tarn_error *error)
+{
+    switch (pass) {
+    case TARN_FORWARD:
+        return tarn_forward(plan, data[TARN_X], data[TARN_Y], NULL, error);
+    case TARN_FORWARD_INDICES:
+        return tarn_forward_indices(plan, data[TARN_X], data[TARN_Y], data[TARN_INDICES], error);
+    case TARN_JVP:
+        return tarn_jvp(plan, data[TARN_X], data[TARN_DX], NULL, data[TARN_DY], error);
+    default:
+        return tarn_vjp(plan, data[TARN_X], NULL, data[TARN_GY], data[TARN_GX], error);
+    }
+}
+
+static tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, const tensors *tensors,
+                            tarn_error *error)
+{
+    if (!is_large(&tensors->array[TARN_X].view))
+        return run_pass(plan, pass, tensors->data, error);
+    tarn_status status;
+    Py_BEGIN_ALLOW_THREADS status = run_pass(plan, pass, tensors->data, error);
+    Py_END_ALLOW_THREADS return status;
+}
+
+static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
+{
+    const tarn_view *x = &tensors->array[TARN_X].view, *layout[TARN_OPERANDS] = {NULL};
+    if (call->frame != FRAME_ANY && check_frame(state, call, x))
+        return NULL;
+    for (int k = TARN_X + 1; k < TARN_OPERANDS; k++)
+        if (tensors->given[k])
+            layout[k] = &tensors->array[k].view;
+    plan_entry *entry = plan_get(state, call->pool, x, layout, threads_for(x));
+    if (!entry)
+        return NULL;
+    tarn_error error;
+    PyObject *made = NULL;
+    if (!make_results(state, call, entry, tensors)) {
+        if (run_plan(entry->plan, call->pass, tensors, &error))
+            raise_error(state, &error);
+        else
+            made = finish_results(state, call, tensors);
+    }
+    plan_put(state, entry);
+    return made;
+}
+
+PyObject *pooling_run(module_state *state, const pooling *call)
+{
+    tensors tensors; /* Large: only what is used is set. */
+    tensors.made = 0;
+    for (int k = 0; k < TARN_OPERANDS; k++)
+        tensors.given[k] = false;
+    PyObject *made = NULL;
+    if (!read_operands(state, call, &tensors))
+        made = run_tensors(state, call, &tensors);
+    for (int k = 0; k < tensors.made; k++)
+        result_drop(&tensors.result[k]); /* Those finished are empty. */
+    for (int k = 0; k < TARN_OPERANDS; k++)
+        if (tensors.given[k])
+            array_release(&tensors.array[k]);
+    return made;
+}

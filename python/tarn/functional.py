@@ -1,0 +1,448 @@
+"""Pooling functions with the names, arguments and defaults of ``torch.nn.functional``.
+
+Each takes an array of any library (NumPy, PyTorch on the CPU, JAX on the CPU: whatever has the
+buffer protocol or ``__dlpack__``) and returns an array of the same library. The last axes are
+pooled; channels come before them and, maybe, a batch before those. ``out`` receives the result
+instead of a new array; with ``return_indices`` it is a pair.
+
+The names of dtypes, layouts and tie rules, and what exactly is computed, are in docs/spec.md.
+"""
+
+from ._core import AVG, LP, MAX, MIN, SMOOTH, get_num_threads, set_num_threads
+from ._core import adaptive as _adaptive
+from ._core import global_ as _global
+from ._core import pad as _pad
+from ._core import set_threads_here as _set_threads_here
+from ._core import sliding as _sliding
+from ._core import unpad as _unpad
+from ._core import unpool as _unpool
+from .errors import Error
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "get_num_threads", "global_avg_pool", "global_max_pool",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "min_pool1d", "min_pool2d", "min_pool3d", "pad", "set_num_threads", "smooth_max_pool1d",
+    "smooth_max_pool2d", "smooth_max_pool3d", "threads", "unpad",
+]
+
+# ---- Max and min ---------------------------------------------------------------------------------
+
+
+def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False, *, out=None):
+    """The greatest value of each window on the last axis of x, of shape (C, L) or (N, C, L).
+
+    >>> import numpy, tarn
+    >>> tarn.max_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2)
+    array([[3., 5.]])
+    """
+    return _sliding(MAX, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
+                    return_indices, out)
+
+
+def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False, *, out=None):
+    """The greatest value of each window on the last two axes of x, (C, H, W) or (N, C, H, W).
+
+    Padding never wins. NaN outranks every number. With ``return_indices`` also the position of each
+    winner in the flattened last two axes, as int64; the first one wins a tie.
+
+    >>> import numpy, tarn
+    >>> x = numpy.arange(16.0).reshape(1, 4, 4)
+    >>> tarn.max_pool2d(x, 2)
+    array([[[ 5.,  7.],
+            [13., 15.]]])
+    >>> values, indices = tarn.max_pool2d(x, 2, return_indices=True)
+    >>> indices
+    array([[[ 5,  7],
+            [13, 15]]])
+    """
+    return _sliding(MAX, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
+                    return_indices, out)
+
+
+def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False, *, out=None):
+    """The greatest value of each window on the last three axes; as `max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.max_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 2)
+    array([[[[7.]]]])
+    """
+    return _sliding(MAX, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
+                    return_indices, out)
+
+
+def min_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False, *, out=None):
+    """The least value of each window; otherwise as `max_pool1d`.
+
+    >>> import numpy, tarn
+    >>> tarn.min_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2)
+    array([[1., 2.]])
+    """
+    return _sliding(MIN, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
+                    return_indices, out)
+
+
+def min_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False, *, out=None):
+    """The least value of each window; otherwise as `max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.min_pool2d(numpy.arange(16.0).reshape(1, 4, 4), 2)
+    array([[[ 0.,  2.],
+            [ 8., 10.]]])
+    """
+    return _sliding(MIN, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
+                    return_indices, out)
+
+
+def min_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+               return_indices=False, *, out=None):
+    """The least value of each window; otherwise as `max_pool3d`.
+
+    >>> import numpy, tarn
+    >>> tarn.min_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 2)
+    array([[[[0.]]]])
+    """
+    return _sliding(MIN, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
+                    return_indices, out)
+
+
+# ---- Average -------------------------------------------------------------------------------------
+
+
+def avg_pool1d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None, *, out=None):
+    """The mean of each window on the last axis; as `avg_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.avg_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2)
+    array([[2. , 3.5]])
+    """
+    return _sliding(AVG, 1, x, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
+                    divisor_override, 1.0, False, out)
+
+
+def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None, *, out=None):
+    """The mean of each window on the last two axes.
+
+    Padding is the number 0; whether it counts in the divisor, ``count_include_pad`` says.
+    ``divisor_override`` is the divisor itself. Means of integers are exact, rounded half to even.
+
+    >>> import numpy, tarn
+    >>> tarn.avg_pool2d(numpy.arange(16.0).reshape(1, 4, 4), 2)
+    array([[[ 2.5,  4.5],
+            [10.5, 12.5]]])
+    """
+    return _sliding(AVG, 2, x, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
+                    divisor_override, 1.0, False, out)
+
+
+def avg_pool3d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None, *, out=None):
+    """The mean of each window on the last three axes; as `avg_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.avg_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 2)
+    array([[[[3.5]]]])
+    """
+    return _sliding(AVG, 3, x, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
+                    divisor_override, 1.0, False, out)
+
+
+# ---- Smooth max ----------------------------------------------------------------------------------
+
+
+def smooth_max_pool1d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
+                      ceil_mode=False, count_include_pad=True, *, out=None):
+    """The smooth maximum of each window on the last axis; as `smooth_max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.smooth_max_pool1d(numpy.array([[0.0, 0.0]]), 2).round(6)
+    array([[0.693147]])
+    """
+    return _sliding(SMOOTH, 1, x, kernel_size, stride, padding, dilation, ceil_mode,
+                    count_include_pad, None, beta, False, out)
+
+
+def smooth_max_pool2d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
+                      ceil_mode=False, count_include_pad=True, *, out=None):
+    """``log(sum(exp(beta*x)))/beta`` over each window on the last two axes.
+
+    It lies between the maximum and the maximum plus ``log(n)/beta``, and tends to the maximum as
+    beta grows; a negative beta gives the smooth minimum. Padding is the number 0, or takes no
+    part without ``count_include_pad``. Nothing overflows on the way.
+
+    >>> import numpy, tarn
+    >>> x = numpy.array([[[1.0, 2.0], [3.0, 4.0]]])
+    >>> float(tarn.smooth_max_pool2d(x, 2, beta=10.0)[0, 0, 0].round(6))
+    4.000005
+    """
+    return _sliding(SMOOTH, 2, x, kernel_size, stride, padding, dilation, ceil_mode,
+                    count_include_pad, None, beta, False, out)
+
+
+def smooth_max_pool3d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
+                      ceil_mode=False, count_include_pad=True, *, out=None):
+    """The smooth maximum of each window on the last three axes; as `smooth_max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.smooth_max_pool3d(numpy.zeros((1, 1, 1, 2)), (1, 1, 2)).round(6)
+    array([[[[0.693147]]]])
+    """
+    return _sliding(SMOOTH, 3, x, kernel_size, stride, padding, dilation, ceil_mode,
+                    count_include_pad, None, beta, False, out)
+
+
+# ---- Lp ------------------------------------------------------------------------------------------
+
+
+def lp_pool1d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+              out=None):
+    """The p-norm of each window on the last axis; as `lp_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.lp_pool1d(numpy.array([[3.0, -4.0, 5.0, 12.0]]), 2, 2)
+    array([[ 5., 13.]])
+    """
+    return _sliding(LP, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    norm_type, False, out)
+
+
+def lp_pool2d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+              out=None):
+    """``sum(|x|**p)**(1/p)`` over each window on the last two axes, p being ``norm_type``, at least 1.
+
+    Magnitudes are summed, as ONNX's LpPool does and PyTorch's ``lp_pool2d`` does not; padding adds
+    nothing. Nothing overflows on the way.
+
+    >>> import numpy, tarn
+    >>> x = numpy.array([[[1.0, -2.0], [3.0, -4.0]]])
+    >>> tarn.lp_pool2d(x, 1, 2)
+    array([[[10.]]])
+    """
+    return _sliding(LP, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    norm_type, False, out)
+
+
+def lp_pool3d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+              out=None):
+    """The p-norm of each window on the last three axes; as `lp_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.lp_pool3d(numpy.ones((1, 1, 2, 2)), 2, (1, 2, 2))
+    array([[[[2.]]]])
+    """
+    return _sliding(LP, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    norm_type, False, out)
+
+
+# ---- Adaptive and global -------------------------------------------------------------------------
+
+
+def adaptive_max_pool1d(x, output_size, return_indices=False, *, out=None):
+    """The greatest value of each of ``output_size`` windows that share the last axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_max_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0, 4.0]]), 2)
+    array([[3., 5.]])
+    """
+    return _adaptive(MAX, 1, x, output_size, return_indices, out)
+
+
+def adaptive_max_pool2d(x, output_size, return_indices=False, *, out=None):
+    """As `adaptive_max_pool1d`, on two axes; None keeps the size of an axis.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_max_pool2d(numpy.arange(16.0).reshape(1, 4, 4), (2, None))
+    array([[[ 4.,  5.,  6.,  7.],
+            [12., 13., 14., 15.]]])
+    """
+    return _adaptive(MAX, 2, x, output_size, return_indices, out)
+
+
+def adaptive_max_pool3d(x, output_size, return_indices=False, *, out=None):
+    """As `adaptive_max_pool2d`, on three axes.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_max_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 1)
+    array([[[[7.]]]])
+    """
+    return _adaptive(MAX, 3, x, output_size, return_indices, out)
+
+
+def adaptive_avg_pool1d(x, output_size, *, out=None):
+    """The mean of each of ``output_size`` windows that share the last axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_avg_pool1d(numpy.array([[1.0, 3.0, 2.0, 6.0]]), 2)
+    array([[2., 4.]])
+    """
+    return _adaptive(AVG, 1, x, output_size, False, out)
+
+
+def adaptive_avg_pool2d(x, output_size, *, out=None):
+    """As `adaptive_avg_pool1d`, on two axes; None keeps the size of an axis.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_avg_pool2d(numpy.arange(16.0).reshape(1, 4, 4), 1)
+    array([[[7.5]]])
+    """
+    return _adaptive(AVG, 2, x, output_size, False, out)
+
+
+def adaptive_avg_pool3d(x, output_size, *, out=None):
+    """As `adaptive_avg_pool2d`, on three axes.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_avg_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 1)
+    array([[[[3.5]]]])
+    """
+    return _adaptive(AVG, 3, x, output_size, False, out)
+
+
+def global_max_pool(x, ndim=2, keepdims=True, ties="all", *, out=None):
+    """The greatest value over the last ``ndim`` axes, which keep size 1 or are dropped.
+
+    ``ties`` says who receives the derivative, for those who ask `GlobalMaxPool` for one.
+
+    >>> import numpy, tarn
+    >>> tarn.global_max_pool(numpy.arange(8.0).reshape(2, 2, 2), keepdims=False)
+    array([3., 7.])
+    """
+    return _global(MAX, ndim, x, keepdims, ties, out)
+
+
+def global_avg_pool(x, ndim=2, keepdims=True, *, out=None):
+    """The mean over the last ``ndim`` axes, which keep size 1 or are dropped.
+
+    >>> import numpy, tarn
+    >>> tarn.global_avg_pool(numpy.arange(8.0).reshape(2, 2, 2), keepdims=False)
+    array([1.5, 5.5])
+    """
+    return _global(AVG, ndim, x, keepdims, "first", out)
+
+
+# ---- Unpool, pad, unpad --------------------------------------------------------------------------
+
+
+def _per_axis(value, ndim):
+    return (value,) * ndim if isinstance(value, int) else tuple(value)
+
+
+def _unpooled_sizes(ndim, shape, kernel_size, stride, padding, output_size):
+    """The sizes that pooling with these arguments came from; ``output_size`` may choose another."""
+    if len(shape) not in (ndim + 1, ndim + 2):
+        raise Error(f"x has rank {len(shape)}, expected {ndim + 1} or {ndim + 2}")
+    kernel = _per_axis(kernel_size, ndim)
+    step = kernel if stride is None else _per_axis(stride, ndim)
+    around = _per_axis(padding, ndim)
+    sizes = tuple((n - 1) * s + k - 2 * p
+                  for n, k, s, p in zip(shape[-ndim:], kernel, step, around, strict=True))
+    if output_size is None:
+        return sizes
+    chosen = tuple(output_size)
+    if len(chosen) == len(shape):
+        chosen = chosen[-ndim:]
+    if len(chosen) != ndim:
+        raise Error(f"output_size has {len(chosen)} entries, expected {ndim} or {len(shape)}")
+    for size, natural, s in zip(chosen, sizes, step):
+        if not natural - s < size < natural + s:
+            raise Error(f"output_size {chosen} is not within a stride of {sizes}")
+    return chosen
+
+
+def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, output_size=None, *, out=None):
+    """Zeros with each value of x at its index: the partial inverse of `max_pool1d`.
+
+    >>> import numpy, tarn
+    >>> y, where = tarn.max_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2, return_indices=True)
+    >>> tarn.max_unpool1d(y, where, 2)
+    array([[0., 3., 0., 5.]])
+    """
+    sizes = _unpooled_sizes(1, x.shape, kernel_size, stride, padding, output_size)
+    return _unpool(1, x, indices, sizes, out)
+
+
+def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=None, *, out=None):
+    """Zeros with each value of x at its index: the partial inverse of `max_pool2d`.
+
+    ``output_size`` chooses among the sizes that pool to that of x. An index outside is an error.
+
+    >>> import numpy, tarn
+    >>> x = numpy.arange(4.0).reshape(1, 2, 2)
+    >>> y, where = tarn.max_pool2d(x, 2, return_indices=True)
+    >>> tarn.max_unpool2d(y, where, 2)
+    array([[[0., 0.],
+            [0., 3.]]])
+    """
+    sizes = _unpooled_sizes(2, x.shape, kernel_size, stride, padding, output_size)
+    return _unpool(2, x, indices, sizes, out)
+
+
+def max_unpool3d(x, indices, kernel_size, stride=None, padding=0, output_size=None, *, out=None):
+    """Zeros with each value of x at its index; as `max_unpool2d`.
+
+    >>> import numpy, tarn
+    >>> x = numpy.arange(8.0).reshape(1, 2, 2, 2)
+    >>> y, where = tarn.max_pool3d(x, 2, return_indices=True)
+    >>> float(tarn.max_unpool3d(y, where, 2).sum())
+    7.0
+    """
+    sizes = _unpooled_sizes(3, x.shape, kernel_size, stride, padding, output_size)
+    return _unpool(3, x, indices, sizes, out)
+
+
+def pad(x, pad, *, out=None):
+    """Zeros around the last axes: pairs (before, behind), the last axis first, as F.pad has them.
+
+    >>> import numpy, tarn
+    >>> tarn.pad(numpy.array([[1.0, 2.0]]), (1, 0, 0, 1))
+    array([[0., 1., 2.],
+           [0., 0., 0.]])
+    """
+    return _pad(x, pad, out)
+
+
+def unpad(x, pad, *, out=None):
+    """Crops what `pad` with the same numbers puts around.
+
+    >>> import numpy, tarn
+    >>> tarn.unpad(numpy.array([[0.0, 1.0, 2.0]]), (1, 0))
+    array([[1., 2.]])
+    """
+    return _unpad(x, pad, out)
+
+
+# ---- Threads -------------------------------------------------------------------------------------
+
+
+class threads:
+    """A context in which calls of this Python thread use up to n threads.
+
+    The results do not depend on it, not in one bit.
+
+    >>> import tarn
+    >>> with tarn.threads(2):
+    ...     tarn.get_num_threads()
+    2
+    """
+
+    def __init__(self, n):
+        if n < 1:
+            raise ValueError(f"{n} threads are not in 1..4096")
+        self._n = n
+        self._former = []
+
+    def __enter__(self):
+        self._former.append(_set_threads_here(self._n))
+        return self
+
+    def __exit__(self, *unused):
+        _set_threads_here(self._former.pop())

@@ -1,0 +1,245 @@
+"""tarn's pooling for JAX: under ``jit`` and ``vmap``, with derivatives both ways.
+
+The functions have the names and arguments of `tarn`; `pool` applies any pool object. Each is a
+primitive of JAX with a rule for its JVP, its transpose (so that ``grad`` and ``vjp`` work) and its
+batches; the numbers themselves are computed by a callback to the CPU, so the bits are those of
+`tarn`.
+
+>>> import jax, jax.numpy as jnp, tarn.jax
+>>> x = jnp.array([[[1.0, 4.0], [3.0, 2.0]]])
+>>> jax.jit(jax.grad(lambda x: tarn.jax.max_pool2d(x, 2).sum()))(x)
+Array([[[0., 1.],
+        [0., 0.]]], dtype=float32)
+"""
+
+import functools
+import operator
+
+import jax
+import numpy
+from jax import numpy as jnp
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from . import _core
+from .errors import Error
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "global_avg_pool", "global_max_pool", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool2d", "max_pool3d", "min_pool1d", "min_pool2d", "min_pool3d", "pool",
+    "smooth_max_pool1d", "smooth_max_pool2d", "smooth_max_pool3d",
+]
+
+# ---- Primitives ----------------------------------------------------------------------------------
+# Each has its pool as a parameter, by the words of a problem string: "max k3s2p1".
+
+
+@functools.lru_cache(maxsize=4096)
+def _pool(text):
+    return _core.Pool.parse(text)
+
+
+def _primitive(name, compute, shape, dtype=lambda x: x.dtype):
+    """A primitive that calls compute(pool, *arrays); shape(pool, x) and dtype(x) say what comes out."""
+    primitive = Primitive(f"tarn_{name}")
+
+    def abstract(x, *rest, text):
+        return ShapedArray(shape(_pool(text), x), dtype(x))
+
+    def run(*operands, text):
+        result = compute(_pool(text), *map(numpy.asarray, operands))
+        return numpy.asarray(result, dtype(operands[0]))
+
+    def call(*operands, text):
+        out = abstract(*operands, text=text)
+        return jax.pure_callback(functools.partial(run, text=text),
+                                 jax.ShapeDtypeStruct(out.shape, out.dtype), *operands)
+
+    def batch(operands, axes, *, text):
+        """Pools take any number of leading axes: a batch is one more."""
+        size = next(x.shape[a] for x, a in zip(operands, axes) if a is not None)
+        front = [jnp.broadcast_to(x, (size, *x.shape)) if a is None else jnp.moveaxis(x, a, 0)
+                 for x, a in zip(operands, axes)]
+        return primitive.bind(*front, text=text), 0
+
+    primitive.def_abstract_eval(abstract)
+    primitive.def_impl(lambda *operands, text: jnp.asarray(run(*operands, text=text)))
+    mlir.register_lowering(primitive, mlir.lower_fun(call, multiple_results=False))
+    batching.primitive_batchers[primitive] = batch
+    return primitive
+
+
+def _of_result(pool, x):
+    return pool.output_shape(x.shape)
+
+
+_forward = _primitive("pool", lambda pool, x: pool(x), _of_result)
+_indices = _primitive("pool_indices", lambda pool, x: pool.indices(x), _of_result,
+                      lambda x: jax.dtypes.canonicalize_dtype(numpy.int64))
+_jvp = _primitive("pool_jvp", lambda pool, x, dx: pool.jvp(x, dx), _of_result)
+_vjp = _primitive("pool_vjp", lambda pool, x, gy: pool.vjp(x, gy), lambda pool, x: x.shape)
+
+# ---- Derivatives ---------------------------------------------------------------------------------
+# _jvp(x, dx) = J(x) dx and _vjp(x, gy) = J(x)' gy are linear in their second argument, and each is the
+# transpose of the other. In x, max, min and avg are straight; smooth max, with its weights w = J(x), is
+# curved by d w_i / d x_j = beta * w_i * ([i = j] - w_j).
+
+
+def _curved_jvp(tx, x, dx, *, text):
+    """The derivative of J(x) dx in x, in the direction tx."""
+    p = _pool(text)
+    if p.op == _core.SMOOTH:
+        product = _jvp.bind(x, dx, text=text) * _jvp.bind(x, tx, text=text)
+        return p.beta * (_jvp.bind(x, dx * tx, text=text) - product)
+    return _straight(p, jnp.zeros(_of_result(p, x), x.dtype))
+
+
+def _curved_vjp(tx, x, gy, *, text):
+    """The derivative of J(x)' gy in x, in the direction tx."""
+    p = _pool(text)
+    if p.op == _core.SMOOTH:
+        inner = _vjp.bind(x, gy * _jvp.bind(x, tx, text=text), text=text)
+        return p.beta * (tx * _vjp.bind(x, gy, text=text) - inner)
+    return _straight(p, jnp.zeros_like(x))
+
+
+def _straight(pool, zeros):
+    if pool.op == _core.LP:
+        raise NotImplementedError("second derivatives of Lp pooling")
+    return zeros
+
+
+def _transpose(to):
+    def transpose(cotangent, x, linear, *, text):
+        if isinstance(cotangent, ad.Zero):
+            return None, ad.Zero(linear.aval)
+        return None, to().bind(x, cotangent, text=text)
+
+    return transpose
+
+
+ad.defjvp(_forward, lambda dx, x, *, text: _jvp.bind(x, dx, text=text))
+ad.defjvp(_jvp, _curved_jvp, lambda tdx, x, dx, *, text: _jvp.bind(x, tdx, text=text))
+ad.defjvp(_vjp, _curved_vjp, lambda tgy, x, gy, *, text: _vjp.bind(x, tgy, text=text))
+ad.primitive_transposes[_jvp] = _transpose(lambda: _vjp)
+ad.primitive_transposes[_vjp] = _transpose(lambda: _jvp)
+
+# ---- Functions -----------------------------------------------------------------------------------
+
+
+def pool(p, x):
+    """A pool object, such as `tarn.MaxPool(3)`, applied to an array of JAX.
+
+    >>> import jax.numpy as jnp, tarn.jax
+    >>> tarn.jax.pool(tarn.LpPool((2,), p=2), jnp.array([3.0, -4.0]))
+    Array([5.], dtype=float32)
+    """
+    return _apply(p, jnp.asarray(x))
+
+
+def _apply(p, x):
+    p.explain(x.shape, str(x.dtype))  # Refuses while tracing what would fail in the callback.
+    return _forward.bind(x, text=p.text)
+
+
+def _run(ndim, p, x, return_indices=False):
+    x = jnp.asarray(x)
+    if x.ndim not in (ndim + 1, ndim + 2):
+        raise Error(f"x has rank {x.ndim}, expected {ndim + 1} (channels, then space) or {ndim + 2} "
+                    "(batch first)")
+    y = _apply(p, x)
+    return (y, _indices.bind(jax.lax.stop_gradient(x), text=p.text)) if return_indices else y
+
+
+def _sliding(op, ndim, x, kernel, stride, padding, dilation, ceil, count=True, divisor=None,
+             number=1.0, return_indices=False):
+    p = _core.sliding_pool(op, ndim, None, kernel, stride, padding, dilation, ceil, count, divisor,
+                           number, False, None)
+    return _run(ndim, p, x, return_indices)
+
+
+def _adaptive(word, ndim, x, output_size, return_indices=False):
+    x = jnp.asarray(x)
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
+    if len(sizes) != ndim:
+        raise Error(f"output_size has {len(sizes)} entries, expected {ndim}")
+    sizes = [size if wanted is None else operator.index(wanted)
+             for wanted, size in zip(sizes, x.shape[-ndim:])]
+    return _run(ndim, _pool(f"{word} a{','.join(map(str, sizes))} d{ndim}"), x, return_indices)
+
+
+def _named(function, name, like):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`tarn.{like}` on an array of JAX."
+    return function
+
+
+def _extreme_function(op, word, ndim):
+    def function(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                 return_indices=False):
+        return _sliding(op, ndim, x, kernel_size, stride, padding, dilation, ceil_mode,
+                        return_indices=return_indices)
+
+    return _named(function, f"{word}_pool{ndim}d", f"{word}_pool{ndim}d")
+
+
+def _avg_function(ndim):
+    def function(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+                 divisor_override=None):
+        return _sliding(_core.AVG, ndim, x, kernel_size, stride, padding, 1, ceil_mode,
+                        count_include_pad, divisor_override)
+
+    return _named(function, f"avg_pool{ndim}d", f"avg_pool{ndim}d")
+
+
+def _smooth_function(ndim):
+    def function(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
+                 count_include_pad=True):
+        return _sliding(_core.SMOOTH, ndim, x, kernel_size, stride, padding, dilation, ceil_mode,
+                        count_include_pad, number=beta)
+
+    return _named(function, f"smooth_max_pool{ndim}d", f"smooth_max_pool{ndim}d")
+
+
+def _lp_function(ndim):
+    def function(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1):
+        return _sliding(_core.LP, ndim, x, kernel_size, stride, padding, dilation, ceil_mode,
+                        number=norm_type)
+
+    return _named(function, f"lp_pool{ndim}d", f"lp_pool{ndim}d")
+
+
+def _adaptive_max_function(ndim):
+    def function(x, output_size, return_indices=False):
+        return _adaptive("max", ndim, x, output_size, return_indices)
+
+    return _named(function, f"adaptive_max_pool{ndim}d", f"adaptive_max_pool{ndim}d")
+
+
+def _adaptive_avg_function(ndim):
+    def function(x, output_size):
+        return _adaptive("avg", ndim, x, output_size)
+
+    return _named(function, f"adaptive_avg_pool{ndim}d", f"adaptive_avg_pool{ndim}d")
+
+
+max_pool1d, max_pool2d, max_pool3d = (_extreme_function(_core.MAX, "max", n) for n in (1, 2, 3))
+min_pool1d, min_pool2d, min_pool3d = (_extreme_function(_core.MIN, "min", n) for n in (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_function, (1, 2, 3))
+smooth_max_pool1d, smooth_max_pool2d, smooth_max_pool3d = map(_smooth_function, (1, 2, 3))
+lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_function, (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_function, (1, 2, 3))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_function, (1, 2, 3))
+
+
+def global_max_pool(x, ndim=2, keepdims=True, ties="all"):
+    """`tarn.global_max_pool` on an array of JAX; its derivative follows the tie rule."""
+    return _apply(_pool(f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"), jnp.asarray(x))
+
+
+def global_avg_pool(x, ndim=2, keepdims=True):
+    """`tarn.global_avg_pool` on an array of JAX."""
+    return _apply(_pool(f"avg {'global' if keepdims else 'flat'} d{ndim}"), jnp.asarray(x))

@@ -1,0 +1,202 @@
+"""Pools as objects, for any number of spatial axes, with derivatives both ways."""
+
+from ._core import ADAPTIVE, AVG, GLOBAL, LP, MAX, MIN, SLIDING, SMOOTH, Pool
+
+
+def _ndim(numbers, ndim):
+    """How many axes are pooled: as many as numbers are given, or ``ndim`` if it is one for all."""
+    count = None if isinstance(numbers, int) else len(numbers)
+    if count is None:
+        return 2 if ndim is None else ndim
+    if ndim is not None and count not in (1, ndim):
+        raise ValueError(f"{count} numbers for {ndim} axes")
+    return count if ndim is None else ndim
+
+
+def _sliding(cls, op, kernel, stride, padding, dilation, ceil, ties="first", ndim=None, count=True,
+             divisor=None, number=1.0):
+    if divisor is not None and divisor < 1:
+        raise ValueError(f"divisor is {divisor}, not positive")
+    return Pool.__new__(cls, op, SLIDING, _ndim(kernel, ndim), kernel, stride, padding, dilation, 1,
+                        ceil, count, divisor or 0, number, ties, False)
+
+
+def _adaptive(cls, op, output_size, ties, ndim):
+    return Pool.__new__(cls, op, ADAPTIVE, _ndim(output_size, ndim), 1, 1, 0, 1, output_size, False,
+                        True, 0, 1.0, ties, False)
+
+
+def _global(cls, op, ndim, keepdims, ties, number=1.0):
+    return Pool.__new__(cls, op, GLOBAL, ndim, 1, 1, 0, 1, 1, False, True, 0, number, ties,
+                        not keepdims)
+
+
+class MaxPool(Pool):
+    """The greatest value of each window.
+
+    ``kernel``, ``stride`` (the kernel unless given) and ``dilation`` are a number for every axis
+    or a tuple with one for each; there are as many spatial axes as numbers, or ``ndim``, or two.
+    ``padding`` may also have pairs (before, behind). ``ties`` says who receives the derivative when
+    several taps reach the maximum: "first", "all" or "split".
+
+    >>> import numpy, tarn
+    >>> p = tarn.MaxPool((2, 2))
+    >>> x = numpy.array([[5.0, 9.0], [7.0, 1.0]])
+    >>> p(x)
+    array([[9.]])
+    >>> p.indices(x)
+    array([[1]])
+    >>> p.jvp(x, numpy.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[2.]])
+    >>> p.vjp(x, numpy.array([[10.0]]))
+    array([[ 0., 10.],
+           [ 0.,  0.]])
+    >>> p.output_shape((64, 32, 32))
+    (64, 16, 16)
+    >>> p
+    <tarn.MaxPool max k2s2>
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, ties="first", *,
+                ndim=None):
+        return _sliding(cls, MAX, kernel, stride, padding, dilation, ceil, ties, ndim)
+
+
+class MinPool(Pool):
+    """The least value of each window; otherwise as `MaxPool`.
+
+    >>> import numpy, tarn
+    >>> tarn.MinPool(2)(numpy.array([[5.0, 9.0], [7.0, 1.0]]))
+    array([[1.]])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, ties="first", *,
+                ndim=None):
+        return _sliding(cls, MIN, kernel, stride, padding, dilation, ceil, ties, ndim)
+
+
+class AvgPool(Pool):
+    """The mean of each window; arguments as `MaxPool`, ``count_include_pad`` and ``divisor``.
+
+    >>> import numpy, tarn
+    >>> tarn.AvgPool(3, stride=1, padding=1, count_include_pad=False)(numpy.ones((2, 2)))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False,
+                count_include_pad=True, divisor=None, *, ndim=None):
+        return _sliding(cls, AVG, kernel, stride, padding, dilation, ceil, ndim=ndim,
+                        count=count_include_pad, divisor=divisor)
+
+
+class SmoothMaxPool(Pool):
+    """``log(sum(exp(beta*x)))/beta`` over each window; arguments as `MaxPool` and ``beta``.
+
+    >>> import numpy, tarn
+    >>> p = tarn.SmoothMaxPool((2,), beta=1.0)
+    >>> p.vjp(numpy.array([1.0, 1.0]), numpy.array([1.0]))
+    array([0.5, 0.5])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, beta=1.0,
+                count_include_pad=True, *, ndim=None):
+        return _sliding(cls, SMOOTH, kernel, stride, padding, dilation, ceil, ndim=ndim,
+                        count=count_include_pad, number=beta)
+
+
+class LpPool(Pool):
+    """``sum(|x|**p)**(1/p)`` over each window; arguments as `MaxPool` and ``p``, at least 1.
+
+    >>> import numpy, tarn
+    >>> p = tarn.LpPool((2,), p=2)
+    >>> x = numpy.array([3.0, -4.0])
+    >>> p(x)
+    array([5.])
+    >>> p.vjp(x, numpy.array([10.0])).round(6)
+    array([ 6., -8.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, p=2.0, *, ndim=None):
+        return _sliding(cls, LP, kernel, stride, padding, dilation, ceil, ndim=ndim, number=p)
+
+
+class AdaptiveMaxPool(Pool):
+    """The greatest value of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveMaxPool((2,))(numpy.array([1.0, 3.0, 2.0, 5.0, 4.0]))
+    array([3., 5.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, ties="first", *, ndim=None):
+        return _adaptive(cls, MAX, output_size, ties, ndim)
+
+
+class AdaptiveAvgPool(Pool):
+    """The mean of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveAvgPool((2,))(numpy.array([1.0, 3.0, 2.0, 6.0]))
+    array([2., 4.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, *, ndim=None):
+        return _adaptive(cls, AVG, output_size, "first", ndim)
+
+
+class GlobalMaxPool(Pool):
+    """The greatest value over the last ``ndim`` axes. Ties: every cell that reaches it.
+
+    >>> import numpy, tarn
+    >>> p = tarn.GlobalMaxPool(ndim=1)
+    >>> p.vjp(numpy.array([2.0, 2.0]), numpy.array([1.0]))
+    array([1., 1.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, ties="all"):
+        return _global(cls, MAX, ndim, keepdims, ties)
+
+
+class GlobalAvgPool(Pool):
+    """The mean over the last ``ndim`` axes.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalAvgPool(ndim=1, keepdims=False)(numpy.array([1.0, 2.0]))
+    array(1.5)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True):
+        return _global(cls, AVG, ndim, keepdims, "first")
+
+
+class GlobalLpPool(Pool):
+    """The p-norm over the last ``ndim`` axes.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalLpPool(ndim=1, keepdims=False)(numpy.array([3.0, -4.0]))
+    array(5.)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, p=2.0):
+        return _global(cls, LP, ndim, keepdims, "first", p)

@@ -1,0 +1,49 @@
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from ._core import Pool as Pool
+
+_Axes = int | Sequence[int]
+_Padding = int | Sequence[int | tuple[int, int]]
+_Ties = Literal["first", "all", "split"]
+
+class MaxPool(Pool):
+    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil: bool = False, ties: _Ties = "first", *, ndim: int | None =
+                None) -> Self: ...
+
+class MinPool(Pool):
+    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil: bool = False, ties: _Ties = "first", *, ndim: int | None =
+                None) -> Self: ...
+
+class AvgPool(Pool):
+    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil: bool = False, count_include_pad: bool = True, divisor: int | None =
+                None, *, ndim: int | None = None) -> Self: ...
+
+class SmoothMaxPool(Pool):
+    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil: bool = False, beta: float = 1.0, count_include_pad: bool = True, *,
+                ndim: int | None = None) -> Self: ...
+
+class LpPool(Pool):
+    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil: bool = False, p: float = 2.0, *, ndim: int | None = None) -> Self:
+                ...
+
+class AdaptiveMaxPool(Pool):
+    def __new__(cls, output_size: _Axes, ties: _Ties = "first", *, ndim: int | None = None) -> Self:
+                ...
+
+class AdaptiveAvgPool(Pool):
+    def __new__(cls, output_size: _Axes, *, ndim: int | None = None) -> Self: ...
+
+class GlobalMaxPool(Pool):
+    def __new__(cls, ndim: int = 2, keepdims: bool = True, ties: _Ties = "all") -> Self: ...
+
+class GlobalAvgPool(Pool):
+    def __new__(cls, ndim: int = 2, keepdims: bool = True) -> Self: ...
+
+class GlobalLpPool(Pool):
+    def __new__(cls, ndim: int = 2, keepdims: bool = True, p: float = 2.0) -> Self: ...

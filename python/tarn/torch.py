@@ -1,0 +1,652 @@
+"""tarn's pooling for PyTorch: the functions of ``torch.nn.functional``, with everything torch can do.
+
+Registered custom operators with autograd of any order, forward-mode derivatives, ``vmap`` and
+``torch.compile`` without graph breaks; ``nn.Module`` classes; `patch`, which swaps the functions of
+``torch.nn.functional`` for a while.
+
+>>> import torch, tarn.torch
+>>> x = torch.tensor([[[1.0, 4.0], [3.0, 2.0]]], requires_grad=True)
+>>> tarn.torch.max_pool2d(x, 2).backward()
+>>> x.grad
+tensor([[[0., 1.],
+         [0., 0.]]])
+"""
+
+import contextlib
+import functools
+import operator
+
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+from torch._functorch.utils import enable_single_level_autograd_function
+
+from . import _core
+from .errors import Error
+from .functional import _unpooled_sizes
+
+_below_autograd = torch._C._AutoDispatchBelowAutograd
+_transforms_are_active = torch._C._are_functorch_transforms_active
+_modes_are_active = torch._C._len_torch_dispatch_stack
+
+# ---- Descriptors ---------------------------------------------------------------------------------
+# An operator gets its pool as the words of a problem string, such as "max k3s2p1": text can be traced,
+# exported and read.
+
+
+@functools.lru_cache(maxsize=4096)
+def _pool(text):
+    return _core.Pool.parse(text)
+
+
+def _hashable(value):
+    return tuple(value) if isinstance(value, list) else value
+
+
+@functools.lru_cache(maxsize=4096)
+def _remembered_text(*arguments):
+    return _core.sliding_pool(*arguments, False, None).text
+
+
+@torch.compiler.assume_constant_result
+def _sliding_text(op, ndim, kernel, stride, padding, dilation, ceil, count, divisor, beta):
+    """The words of a sliding pool, after the checks that PyTorch makes."""
+    return _remembered_text(op, ndim, None, _hashable(kernel), _hashable(stride), _hashable(padding),
+                            _hashable(dilation), ceil, count, divisor, beta)
+
+
+def _axis_size(pool, axis, size):
+    """What `Pool.output_shape` computes for one axis, on a size that may be symbolic."""
+    kernel, stride, dilation, lo, hi, out = axis
+    if pool.window == "adaptive":
+        return out
+    if pool.window == "global":
+        return 1
+    span = size + lo + hi - dilation * (kernel - 1) - 1
+    torch._check(span >= 0, lambda: f"kernel {kernel} does not fit: padded size is {size + lo + hi}")
+    windows = (span + (stride - 1 if pool.ceil else 0)) // stride + 1
+    return windows - 1 if pool.ceil and (windows - 1) * stride >= size + lo else windows
+
+
+def _output_shape(text, shape):
+    pool = _pool(text)
+    if all(isinstance(size, int) for size in shape):
+        return pool.output_shape(shape)
+    lead = len(shape) - len(pool.axes)
+    if pool.flat:
+        return shape[:lead]
+    return (*shape[:lead], *(_axis_size(pool, *pair) for pair in zip(pool.axes, shape[lead:])))
+
+
+# ---- Kernels -------------------------------------------------------------------------------------
+
+
+def _empty(shape, like, dtype=None):
+    """A tensor for a result: channels last if ``like`` is, else contiguous."""
+    layout = torch.contiguous_format
+    for rank, name in ((4, torch.channels_last), (5, torch.channels_last_3d)):
+        if len(shape) == like.dim() == rank and not like.is_contiguous():
+            layout = name if like.is_contiguous(memory_format=name) else layout
+    return torch.empty(shape, dtype=dtype or like.dtype, device=like.device, memory_format=layout)
+
+
+def _forward(x, pool):
+    return _pool(pool)(x.detach(), out=_empty(_output_shape(pool, x.shape), x))
+
+
+def _indices(x, pool):
+    y, indices = _fake_indices(x, pool)
+    return _pool(pool).forward_indices(x.detach(), out=(y, indices))
+
+
+def _jvp(x, dx, pool):
+    return _pool(pool).jvp(x.detach(), dx.detach(), out=_empty(_output_shape(pool, x.shape), x))
+
+
+def _vjp(x, gy, pool):
+    return _pool(pool).vjp(x.detach(), gy.detach(), out=_empty(x.shape, x))
+
+
+def _unpool(x, indices, size):
+    out = _empty((*x.shape[:x.dim() - len(size)], *size), x)
+    return _core.unpool(len(size), x.detach(), indices.detach(), tuple(size), out)
+
+
+# ---- The same for tensors without data -----------------------------------------------------------
+
+
+def _fake_forward(x, pool):
+    return _empty(_output_shape(pool, x.shape), x)
+
+
+def _fake_indices(x, pool):
+    shape = _output_shape(pool, x.shape)
+    return _empty(shape, x), _empty(shape, x, torch.int64)
+
+
+def _fake_jvp(x, dx, pool):
+    return _empty(_output_shape(pool, x.shape), x)
+
+
+def _fake_vjp(x, gy, pool):
+    return _empty(x.shape, x)
+
+
+def _fake_unpool(x, indices, size):
+    return _empty((*x.shape[:x.dim() - len(size)], *size), x)
+
+
+# ---- Derivatives ---------------------------------------------------------------------------------
+# pool_jvp(x, dx) = J(x) dx and pool_vjp(x, gy) = J(x)' gy are linear in their second argument, and
+# each is the transpose of the other. In x only smooth max is curved: with its weights w = J(x),
+# d w_i / d x_j = beta * w_i * ([i = j] - w_j). Everything below is composed of the two operators
+# again, so derivatives of any order exist.
+
+
+def _is_curved(pool):
+    return _pool(pool).op == _core.SMOOTH
+
+
+def _curvature(x, gy, v, pool):
+    """The gradient in x of the number <gy, J(x) v>; J being symmetric in its two uses, also the
+    change of J(x)' gy along v."""
+    ops = torch.ops.tarn
+    inner = gy * ops.pool_jvp(x, v, pool)
+    return _pool(pool).beta * (v * ops.pool_vjp(x, gy, pool) - ops.pool_vjp(x, inner, pool))
+
+
+def _bend(x, dx, tx, pool):
+    """The change of J(x) dx along tx."""
+    ops = torch.ops.tarn
+    product = ops.pool_jvp(x, dx, pool) * ops.pool_jvp(x, tx, pool)
+    return _pool(pool).beta * (ops.pool_jvp(x, dx * tx, pool) - product)
+
+
+def _sum(*terms):
+    """The sum of the terms that are there."""
+    total = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else total + term
+    return total
+
+
+def _below(op, *arguments):
+    """Calls an operator below autograd. Transforms further out still want their derivatives, which
+    autograd.Function switches off while it runs a forward."""
+    if not _transforms_are_active():
+        with _below_autograd():
+            return op(*arguments)
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), _below_autograd():
+        return op(*arguments)
+
+
+def _outer_tangents(jvp):
+    """A ``jvp`` whose tangents can be differentiated once more, by a transform further out: forward
+    mode, which autograd.Function has switched off, is on again, and what was saved is stripped of
+    the tangents of this layer."""
+
+    @functools.wraps(jvp)
+    def wrapped(ctx, *tangents):
+        if not _transforms_are_active():
+            return jvp(ctx, ctx.saved_tensors, *tangents)
+        saved = [forward_ad.unpack_dual(tensor).primal for tensor in ctx.saved_tensors]
+        with forward_ad._set_fwd_grad_enabled(True):
+            return jvp(ctx, saved, *tangents)
+
+    return wrapped
+
+
+class _Forward(torch.autograd.Function):
+    @staticmethod
+    def forward(x, pool):
+        return _below(torch.ops.tarn.pool, x, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.pool = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+
+    @staticmethod
+    def backward(ctx, gy):
+        return torch.ops.tarn.pool_vjp(*ctx.saved_tensors, gy, ctx.pool), None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, dx, _):
+        return torch.ops.tarn.pool_jvp(*saved, dx, ctx.pool)
+
+
+class _ForwardIndices(torch.autograd.Function):
+    @staticmethod
+    def forward(x, pool):
+        return _below(torch.ops.tarn.pool_indices, x, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Forward.setup_context(ctx, inputs, output)
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, gy, _):
+        return _Forward.backward(ctx, gy)
+
+    @staticmethod
+    def jvp(ctx, dx, _):
+        return _Forward.jvp(ctx, dx, _), None
+
+
+class _Jvp(torch.autograd.Function):
+    @staticmethod
+    def forward(x, dx, pool):
+        return _below(torch.ops.tarn.pool_jvp, x, dx, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, second, ctx.pool = inputs
+        ctx.save_for_backward(x, second)
+        ctx.save_for_forward(x, second)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, dx = ctx.saved_tensors
+        gx = None
+        if ctx.needs_input_grad[0] and _is_curved(ctx.pool):
+            gx = _curvature(x, g, dx, ctx.pool)
+        return gx, torch.ops.tarn.pool_vjp(x, g, ctx.pool), None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, tx, tdx, _):
+        x, dx = saved
+        bend = _bend(x, dx, tx, ctx.pool) if tx is not None and _is_curved(ctx.pool) else None
+        along = None if tdx is None else torch.ops.tarn.pool_jvp(x, tdx, ctx.pool)
+        return _sum(bend, along)
+
+
+class _Vjp(torch.autograd.Function):
+    @staticmethod
+    def forward(x, gy, pool):
+        return _below(torch.ops.tarn.pool_vjp, x, gy, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Jvp.setup_context(ctx, inputs, output)
+
+    @staticmethod
+    def backward(ctx, v):
+        x, gy = ctx.saved_tensors
+        gx = None
+        if ctx.needs_input_grad[0] and _is_curved(ctx.pool):
+            gx = _curvature(x, gy, v, ctx.pool)
+        return gx, torch.ops.tarn.pool_jvp(x, v, ctx.pool), None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, tx, tgy, _):
+        x, gy = saved
+        bend = _curvature(x, gy, tx, ctx.pool) if tx is not None and _is_curved(ctx.pool) else None
+        along = None if tgy is None else torch.ops.tarn.pool_vjp(x, tgy, ctx.pool)
+        return _sum(bend, along)
+
+
+def _at(tensor, indices, ndim):
+    """The elements of ``tensor`` at flat positions in its last axes; 0 where an index is -1."""
+    flat = tensor.flatten(-ndim).gather(-1, indices.flatten(-ndim).clamp(min=0))
+    return flat.reshape(indices.shape).masked_fill(indices < 0, 0)
+
+
+class _Unpool(torch.autograd.Function):
+    @staticmethod
+    def forward(x, indices, size):
+        return _below(torch.ops.tarn.unpool, x, indices, size)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, indices, ctx.size = inputs
+        ctx.save_for_backward(indices)
+        ctx.save_for_forward(indices)
+
+    @staticmethod
+    def backward(ctx, gy):
+        return _at(gy, *ctx.saved_tensors, len(ctx.size)), None, None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, dx, *_):
+        return torch.ops.tarn.unpool(dx, *saved, ctx.size)
+
+
+# ---- Registration --------------------------------------------------------------------------------
+
+
+def _first(tensor, axis, size):
+    """The tensor with its batch axis first; broadcast, without a copy, if it has none."""
+    return tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+
+
+def _batched(op, tensors, outputs):
+    """The vmap rule: pooling takes any number of leading axes, so that a batch is one more."""
+
+    def rule(info, axes, *arguments):
+        moved = (_first(*pair, info.batch_size) for pair in zip(arguments[:tensors], axes))
+        result = op(*moved, *arguments[tensors:])
+        return result, (0 if outputs == 1 else (0,) * outputs)
+
+    return rule
+
+
+def _plain_apply(function):
+    """``function.apply`` without its detour through functorch: when the dispatcher calls an autograd
+    kernel, functorch has already chosen the layer that is to be differentiated."""
+    apply = super(torch.autograd.Function, function).apply
+
+    def kernel(*arguments):
+        if not _transforms_are_active():
+            return apply(*arguments)
+        with enable_single_level_autograd_function():
+            return apply(*arguments)
+
+    return kernel
+
+
+_library = torch.library.Library("tarn", "DEF")
+
+
+def _register(schema, tensors, outputs, kernel, fake, function):
+    name = schema.partition("(")[0]
+    _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _library.impl(name, kernel, "CPU")
+    torch.library.register_fake(f"tarn::{name}", fake, lib=_library)
+    _library.impl(name, _plain_apply(function), "Autograd")
+    rule = _batched(getattr(torch.ops.tarn, name), tensors, outputs)
+    torch.library.register_vmap(f"tarn::{name}", rule, lib=_library)
+
+
+_register("pool(Tensor x, str pool) -> Tensor", 1, 1, _forward, _fake_forward, _Forward)
+_register("pool_indices(Tensor x, str pool) -> (Tensor, Tensor)", 1, 2, _indices, _fake_indices,
+          _ForwardIndices)
+_register("pool_jvp(Tensor x, Tensor dx, str pool) -> Tensor", 2, 1, _jvp, _fake_jvp, _Jvp)
+_register("pool_vjp(Tensor x, Tensor gy, str pool) -> Tensor", 2, 1, _vjp, _fake_vjp, _Vjp)
+_register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", 2, 1, _unpool, _fake_unpool,
+          _Unpool)
+
+# ---- Functions -----------------------------------------------------------------------------------
+
+
+def _check_frame(x, ndim, filled=None):
+    """What PyTorch asks of an input: channels, maybe a batch before them, and only that empty."""
+    if x.dim() not in (ndim + 1, ndim + 2):
+        raise Error(f"input has rank {x.dim()}, expected {ndim + 1} (channels, then space) or "
+                    f"{ndim + 2} (batch first)", "TARN_BAD_RANK")
+    for axis in range(x.dim() - ndim - 1 if filled is None else filled, x.dim()):
+        if x.shape[axis] == 0:
+            raise Error(f"input is empty in dimension {axis}; only a batch may be empty",
+                        "TARN_BAD_SHAPE")
+
+
+def _is_plain(x):
+    """Whether nobody but the caller looks on: no compiler, gradient, tangent, transform or mode. Then
+    the dispatcher, which takes longer than pooling a small tensor, has nothing to do."""
+    return (not torch.compiler.is_compiling() and type(x) is torch.Tensor and not x.requires_grad
+            and forward_ad._current_level < 0 and not _transforms_are_active()
+            and _modes_are_active() == 0)
+
+
+def _run(x, ndim, text, return_indices=False, filled=None):
+    _check_frame(x, ndim, filled)
+    return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
+
+
+def _named(function, name, doc):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _extreme_function(op, word, ndim):
+    def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+             return_indices=False):
+        if _is_plain(input):
+            return _core.sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
+                                 True, None, 1.0, return_indices, None)
+        text = _sliding_text(op, ndim, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                             1.0)
+        return _run(input, ndim, text, return_indices)
+
+    return _named(pool, f"{word}_pool{ndim}d", f"`tarn.{word}_pool{ndim}d` with autograd.")
+
+
+def _avg_function(ndim):
+    def pool(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+             divisor_override=None):
+        if _is_plain(input):
+            return _core.sliding(_core.AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
+                                 count_include_pad, divisor_override, 1.0, False, None)
+        text = _sliding_text(_core.AVG, ndim, kernel_size, stride, padding, 1, ceil_mode,
+                             count_include_pad, divisor_override, 1.0)
+        return _run(input, ndim, text)
+
+    return _named(pool, f"avg_pool{ndim}d", f"`tarn.avg_pool{ndim}d` with autograd.")
+
+
+def _smooth_function(ndim):
+    def pool(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
+             count_include_pad=True):
+        if _is_plain(input):
+            return _core.sliding(_core.SMOOTH, ndim, input, kernel_size, stride, padding, dilation,
+                                 ceil_mode, count_include_pad, None, beta, False, None)
+        text = _sliding_text(_core.SMOOTH, ndim, kernel_size, stride, padding, dilation, ceil_mode,
+                             count_include_pad, None, beta)
+        return _run(input, ndim, text)
+
+    return _named(pool, f"smooth_max_pool{ndim}d", f"`tarn.smooth_max_pool{ndim}d` with autograd.")
+
+
+def _output_sizes(x, ndim, output_size):
+    """One size for each axis; None keeps that of x."""
+    _check_frame(x, ndim, filled=1)
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
+    if len(sizes) != ndim:
+        raise Error(f"output_size has {len(sizes)} entries, expected {ndim}")
+    # len(range()) makes a plain number of a size that torch.compile holds as a symbol.
+    return [len(range(x.shape[axis - ndim])) if size is None else operator.index(size)
+            for axis, size in enumerate(sizes)]
+
+
+def _adaptive_text(word, x, ndim, output_size):
+    sizes = _output_sizes(x, ndim, output_size)
+    return f"{word} a{','.join([str(size) for size in sizes])} d{ndim}"
+
+
+def _adaptive_max_function(ndim):
+    def pool(input, output_size, return_indices=False):
+        if _is_plain(input):
+            return _core.adaptive(_core.MAX, ndim, input, output_size, return_indices, None)
+        return _run(input, ndim, _adaptive_text("max", input, ndim, output_size), return_indices,
+                    filled=1)
+
+    return _named(pool, f"adaptive_max_pool{ndim}d",
+                  f"`tarn.adaptive_max_pool{ndim}d` with autograd.")
+
+
+def _adaptive_avg_function(ndim):
+    def pool(input, output_size):
+        if _is_plain(input):
+            return _core.adaptive(_core.AVG, ndim, input, output_size, False, None)
+        return _run(input, ndim, _adaptive_text("avg", input, ndim, output_size), filled=1)
+
+    return _named(pool, f"adaptive_avg_pool{ndim}d",
+                  f"`tarn.adaptive_avg_pool{ndim}d` with autograd.")
+
+
+def _unpool_function(ndim):
+    def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        sizes = _unpooled_sizes(ndim, input.shape, kernel_size, stride, padding, output_size)
+        return torch.ops.tarn.unpool(input, indices, list(sizes))
+
+    return _named(unpool, f"max_unpool{ndim}d", f"`tarn.max_unpool{ndim}d` with autograd.")
+
+
+max_pool1d, max_pool2d, max_pool3d = (_extreme_function(_core.MAX, "max", n) for n in (1, 2, 3))
+min_pool1d, min_pool2d, min_pool3d = (_extreme_function(_core.MIN, "min", n) for n in (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_function, (1, 2, 3))
+smooth_max_pool1d, smooth_max_pool2d, smooth_max_pool3d = map(_smooth_function, (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_function, (1, 2, 3))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_function, (1, 2, 3))
+max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_function, (1, 2, 3))
+
+
+def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
+    """`tarn.global_max_pool` with autograd, which follows the tie rule."""
+    text = f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"
+    return torch.ops.tarn.pool(input, text)
+
+
+def global_avg_pool(input, ndim=2, keepdims=True):
+    """`tarn.global_avg_pool` with autograd."""
+    return torch.ops.tarn.pool(input, f"avg {'global' if keepdims else 'flat'} d{ndim}")
+
+
+# ---- Modules -------------------------------------------------------------------------------------
+# Those that PyTorch has are PyTorch's own with another forward, so that isinstance(), repr() and
+# saved models keep working.
+
+
+def _extreme_class(name, base, function):
+    def forward(self, input):
+        return function(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                        self.ceil_mode, self.return_indices)
+
+    return type(name, (base,), {"forward": forward, "__module__": __name__,
+                                "__doc__": f"`{function.__name__}` as a module."})
+
+
+def _avg_class(name, base, function):
+    def forward(self, input):
+        return function(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                        self.count_include_pad, getattr(self, "divisor_override", None))
+
+    return type(name, (base,), {"forward": forward, "__module__": __name__,
+                                "__doc__": f"`{function.__name__}` as a module."})
+
+
+def _adaptive_max_class(name, base, function):
+    def forward(self, input):
+        return function(input, self.output_size, self.return_indices)
+
+    return type(name, (base,), {"forward": forward, "__module__": __name__,
+                                "__doc__": f"`{function.__name__}` as a module."})
+
+
+def _adaptive_avg_class(name, base, function):
+    def forward(self, input):
+        return function(input, self.output_size)
+
+    return type(name, (base,), {"forward": forward, "__module__": __name__,
+                                "__doc__": f"`{function.__name__}` as a module."})
+
+
+class _SmoothMaxPool(nn.Module):
+    _function = None
+
+    def __init__(self, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
+                 count_include_pad=True):
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.beta, self.dilation = beta, dilation
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input):
+        return type(self)._function(input, self.kernel_size, self.stride, self.padding, self.beta,
+                                    self.dilation, self.ceil_mode, self.count_include_pad)
+
+    def extra_repr(self):
+        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+                f"beta={self.beta}")
+
+
+def _smooth_class(name, function):
+    return type(name, (_SmoothMaxPool,), {"_function": staticmethod(function), "__module__": __name__,
+                                          "__doc__": f"`{function.__name__}` as a module."})
+
+
+class GlobalMaxPool(nn.Module):
+    """`global_max_pool` as a module."""
+
+    def __init__(self, ndim=2, keepdims=True, ties="all"):
+        super().__init__()
+        self.ndim, self.keepdims, self.ties = ndim, keepdims, ties
+
+    def forward(self, input):
+        return global_max_pool(input, self.ndim, self.keepdims, self.ties)
+
+
+class GlobalAvgPool(nn.Module):
+    """`global_avg_pool` as a module."""
+
+    def __init__(self, ndim=2, keepdims=True):
+        super().__init__()
+        self.ndim, self.keepdims = ndim, keepdims
+
+    def forward(self, input):
+        return global_avg_pool(input, self.ndim, self.keepdims)
+
+
+MaxPool1d = _extreme_class("MaxPool1d", nn.MaxPool1d, max_pool1d)
+MaxPool2d = _extreme_class("MaxPool2d", nn.MaxPool2d, max_pool2d)
+MaxPool3d = _extreme_class("MaxPool3d", nn.MaxPool3d, max_pool3d)
+MinPool1d = _extreme_class("MinPool1d", nn.modules.pooling._MaxPoolNd, min_pool1d)
+MinPool2d = _extreme_class("MinPool2d", nn.modules.pooling._MaxPoolNd, min_pool2d)
+MinPool3d = _extreme_class("MinPool3d", nn.modules.pooling._MaxPoolNd, min_pool3d)
+AvgPool1d = _avg_class("AvgPool1d", nn.AvgPool1d, avg_pool1d)
+AvgPool2d = _avg_class("AvgPool2d", nn.AvgPool2d, avg_pool2d)
+AvgPool3d = _avg_class("AvgPool3d", nn.AvgPool3d, avg_pool3d)
+SmoothMaxPool1d = _smooth_class("SmoothMaxPool1d", smooth_max_pool1d)
+SmoothMaxPool2d = _smooth_class("SmoothMaxPool2d", smooth_max_pool2d)
+SmoothMaxPool3d = _smooth_class("SmoothMaxPool3d", smooth_max_pool3d)
+AdaptiveMaxPool1d = _adaptive_max_class("AdaptiveMaxPool1d", nn.AdaptiveMaxPool1d, adaptive_max_pool1d)
+AdaptiveMaxPool2d = _adaptive_max_class("AdaptiveMaxPool2d", nn.AdaptiveMaxPool2d, adaptive_max_pool2d)
+AdaptiveMaxPool3d = _adaptive_max_class("AdaptiveMaxPool3d", nn.AdaptiveMaxPool3d, adaptive_max_pool3d)
+AdaptiveAvgPool1d = _adaptive_avg_class("AdaptiveAvgPool1d", nn.AdaptiveAvgPool1d, adaptive_avg_pool1d)
+AdaptiveAvgPool2d = _adaptive_avg_class("AdaptiveAvgPool2d", nn.AdaptiveAvgPool2d, adaptive_avg_pool2d)
+AdaptiveAvgPool3d = _adaptive_avg_class("AdaptiveAvgPool3d", nn.AdaptiveAvgPool3d, adaptive_avg_pool3d)
+
+# ---- In place of PyTorch's own -------------------------------------------------------------------
+
+_PATCHED = [f"{kind}{n}d" for n in (1, 2, 3)
+            for kind in ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool",
+                         "max_unpool")]
+
+
+def _on_cpu(ours, theirs):
+    """Ours for tensors on the CPU, PyTorch's for others."""
+
+    @functools.wraps(ours)
+    def pool(input, *args, **kwargs):
+        chosen = ours if input.device.type == "cpu" else theirs
+        return chosen(input, *args, **kwargs)
+
+    return pool
+
+
+@contextlib.contextmanager
+def patch():
+    """Within this context ``torch.nn.functional`` pools with tarn, and so do the modules of
+    ``torch.nn``. Tensors on other devices than the CPU still go to PyTorch.
+
+    >>> import torch, tarn.torch
+    >>> with tarn.torch.patch():
+    ...     torch.nn.MaxPool2d(2)(torch.tensor([[[1.0, 4.0], [3.0, 2.0]]]))
+    tensor([[[4.]]])
+    """
+    functional = nn.functional
+    originals = {name: getattr(functional, name) for name in _PATCHED}
+    try:
+        for name, original in originals.items():
+            setattr(functional, name, _on_cpu(globals()[name], original))
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(functional, name, original)

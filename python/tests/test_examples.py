@@ -1,0 +1,24 @@
+"""The examples run and keep what they promise: each checks itself."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name, arguments", (("python_cnn.py", ["60"]), ("python_temperature.py", []),
+                                             ("python_channels_last.py", [])))
+def test_example(name, arguments, tmp_path):
+    subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], check=True, timeout=120,
+                   cwd=tmp_path)
+
+
+def test_pictures_are_written(tmp_path):
+    written = tmp_path / "pooled.pgm"
+    subprocess.run([sys.executable, str(EXAMPLES / "python_temperature.py"),
+                    str(EXAMPLES / "data" / "tarn.pgm"), str(written)], check=True, timeout=60)
+    assert written.read_bytes().startswith(b"P5\n160 30\n255\n")
+    assert written.stat().st_size == len(b"P5\n160 30\n255\n") + 160 * 30

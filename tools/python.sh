@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# usage: tools/python.sh <install|wheel|test>
+#   install  the package into build/venv, with NumPy
+#   wheel    a wheel and a source distribution into build/dist
+#   test     install with all that the tests need, and run them
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=build/venv/bin
+[ -x $venv/python ] || python3 -m venv build/venv
+
+# Installs what is missing; asks the network only then.
+need() {
+    local missing=() requirement
+    for requirement; do
+        $venv/python - "$requirement" <<'PYTHON' || missing+=("$requirement")
+import sys
+from importlib.metadata import version
+name, _, wanted = sys.argv[1].partition("==")
+sys.exit(not (wanted in ("", version(name).partition("+")[0])))
+PYTHON
+    done 2>/dev/null
+    [ ${#missing[@]} -eq 0 ] || $venv/pip install -q --disable-pip-version-check "${missing[@]}"
+}
+
+install() {
+    need scikit-build-core numpy
+    $venv/pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
+        --force-reinstall -Cbuild-dir=build/python -Ccmake.define.TARN_WERROR=ON .
+}
+
+case ${1:-} in
+install) install ;;
+wheel)
+    need scikit-build-core build
+    $venv/python -m build --no-isolation --outdir build/dist .
+    ;;
+test)
+    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx
+    install
+    # Two at a time: the differential test alone takes half of the time.
+    $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
+    ;;
+*)
+    sed -n '2,5s/^# //p' "$0" >&2
+    exit 2
+    ;;
+esac
