@@ -4,13 +4,13 @@
 
 #include "problem.h"
 #include "kernel/backward_limits.h"
-static bool any(const tarn_problem *problem)
+static inline bool any(const tarn_problem *problem)
 {
     (void)problem;
     return true;
 }
 
-static bool windows_are_disjoint(const tarn_problem *problem)
+static inline bool windows_are_disjoint(const tarn_problem *problem)
 {
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
@@ -23,14 +23,14 @@ static bool windows_are_disjoint(const tarn_problem *problem)
 }
 
 /* Whether every window of an axis has a real tap. */
-static bool every_window_reads(const tarn_axis *axis)
+static inline bool every_window_reads(const tarn_axis *axis)
 {
     return axis->lo <= (axis->kernel - 1) * axis->dilation &&
            (axis->out - 1) * axis->stride - axis->lo < axis->size;
 }
 
 /* Whether the elements of a row lie side by side, as lanes do, in all tensors. */
-static bool rows_are_dense(const tarn_problem *problem)
+static inline bool rows_are_dense(const tarn_problem *problem)
 {
     for (int k = 0; k < OPERANDS && problem->lanes == 1; k++)
         if (problem->stride[k][problem->spatial - 1] != 1)
@@ -39,7 +39,7 @@ static bool rows_are_dense(const tarn_problem *problem)
 }
 
 /* What tiles of sliding.h take: windows of moderate size, each with a real tap. */
-static bool windows_slide(const tarn_problem *problem)
+static inline bool windows_slide(const tarn_problem *problem)
 {
     int64_t outer_taps = 1;
     for (int a = 0; a < problem->spatial; a++) {
@@ -56,7 +56,7 @@ static bool windows_slide(const tarn_problem *problem)
     return rows_are_dense(problem);
 }
 
-static int64_t taps_of(const tarn_problem *problem)
+static inline int64_t taps_of(const tarn_problem *problem)
 {
     int64_t taps = 1;
     for (int a = 0; a < problem->spatial; a++)
@@ -65,14 +65,14 @@ static int64_t taps_of(const tarn_problem *problem)
 }
 
 /* Winners are counted in integers as wide as the values: a byte holds 255 taps. */
-static bool winners_slide(const tarn_problem *problem)
+static inline bool winners_slide(const tarn_problem *problem)
 {
     int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 255 : 65535;
     return windows_slide(problem) && taps_of(problem) <= most;
 }
 
 /* ... and cells, in 32 bits at least. */
-static bool indices_slide(const tarn_problem *problem)
+static inline bool indices_slide(const tarn_problem *problem)
 {
     int64_t cells = 1;
     bool half = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
@@ -82,37 +82,37 @@ static bool indices_slide(const tarn_problem *problem)
     return windows_slide(problem) && (half || tarn_dtype_size(problem->dtype) >= 4);
 }
 
-static bool sums_slide(const tarn_problem *problem)
+static inline bool sums_slide(const tarn_problem *problem)
 {
     return windows_slide(problem) && problem->spatial <= 3;
 }
 
 /* Integers are summed and divided in f32, see short_integers.h. */
-static bool short_sums_slide(const tarn_problem *problem)
+static inline bool short_sums_slide(const tarn_problem *problem)
 {
     int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
     return sums_slide(problem) && taps_of(problem) <= most && problem->divisor <= most;
 }
 
-static bool tangents_slide(const tarn_problem *problem)
+static inline bool tangents_slide(const tarn_problem *problem)
 {
     return windows_slide(problem) && problem->ties == TARN_TIES_FIRST;
 }
 
-static bool average_slides_backward(const tarn_problem *problem)
+static inline bool average_slides_backward(const tarn_problem *problem)
 {
     return slides_backward(problem, 2 * rows_kept(problem) + 4,
                            most_readers(&problem->axis[problem->spatial - 1])) &&
            (problem->spatial < 3 || most_readers(&problem->axis[0]) <= 8);
 }
 
-static bool winners_are_contiguous(const tarn_problem *problem)
+static inline bool winners_are_contiguous(const tarn_problem *problem)
 {
     return problem->ties == TARN_TIES_FIRST && problem->element_bytes[OPERAND_SAVED] <= 4 &&
            problem->stride[OPERAND_SAVED][problem->spatial - 1] == problem->lanes;
 }
 
-static bool winners_slide_backward(const tarn_problem *problem)
+static inline bool winners_slide_backward(const tarn_problem *problem)
 {
     int inner = problem->spatial - 1;
     for (int a = 0; a <= inner; a++)
@@ -124,7 +124,7 @@ static bool winners_slide_backward(const tarn_problem *problem)
 }
 
 /* Large windows on two axes: asking every window of a cell would take longer. */
-static bool winners_scatter(const tarn_problem *problem)
+static inline bool winners_scatter(const tarn_problem *problem)
 {
     enum { FEW_READERS = 16 };
     const tarn_axis *axis = problem->axis;
@@ -135,7 +135,7 @@ static bool winners_scatter(const tarn_problem *problem)
 }
 
 /* Two columns in each window, no window meets another or reaches beyond the input. */
-static bool in_pairs(const tarn_problem *problem)
+static inline bool in_pairs(const tarn_problem *problem)
 {
     int inner = problem->spatial - 1;
     for (int a = 0; a <= inner; a++) {
@@ -149,7 +149,7 @@ static bool in_pairs(const tarn_problem *problem)
            problem->stride[TARN_GY][inner] == 1;
 }
 
-static bool winners_in_pairs(const tarn_problem *problem)
+static inline bool winners_in_pairs(const tarn_problem *problem)
 {
     return in_pairs(problem) && problem->ties == TARN_TIES_FIRST &&
            problem->element_bytes[OPERAND_SAVED] == 1 &&
@@ -157,7 +157,7 @@ static bool winners_in_pairs(const tarn_problem *problem)
 }
 
 /* Whether a plane's cells lie side by side, in row-major order. */
-static bool is_dense(const tarn_problem *problem, int operand)
+static inline bool is_dense(const tarn_problem *problem, int operand)
 {
     int64_t step = 1;
     for (int a = problem->spatial - 1; a >= 0; a--) {
@@ -168,7 +168,7 @@ static bool is_dense(const tarn_problem *problem, int operand)
     return true;
 }
 
-static bool have_equal_strides(const tarn_problem *problem, int one, int other)
+static inline bool have_equal_strides(const tarn_problem *problem, int one, int other)
 {
     for (int a = 0; a < problem->spatial; a++)
         if (problem->axis[a].size > 1 && problem->stride[one][a] != problem->stride[other][a])
@@ -178,7 +178,7 @@ static bool have_equal_strides(const tarn_problem *problem, int one, int other)
 
 /* Planes in one run, of up to two axes, dense or with enough channels last to fill vectors. Cells are counted
  * in 31 bits. */
-static bool has_vector_planes(const tarn_problem *problem)
+static inline bool has_vector_planes(const tarn_problem *problem)
 {
     int64_t cells = 1;
     for (int a = 0; a < problem->spatial; a++) {
@@ -194,7 +194,7 @@ static bool has_vector_planes(const tarn_problem *problem)
 }
 
 /* One window that covers its plane. */
-static bool is_global(const tarn_problem *problem)
+static inline bool is_global(const tarn_problem *problem)
 {
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
@@ -207,7 +207,7 @@ static bool is_global(const tarn_problem *problem)
 }
 
 /* Adaptive windows whose rows fit buffers, and whose taps are few enough for f32 to count them. */
-static bool is_adaptive(const tarn_problem *problem)
+static inline bool is_adaptive(const tarn_problem *problem)
 {
     const tarn_axis *rows = &problem->axis[0], *columns = &problem->axis[1];
     return problem->spatial == 2 && rows->adaptive && columns->size <= 128 && columns->out <= 128 &&
@@ -215,24 +215,24 @@ static bool is_adaptive(const tarn_problem *problem)
 }
 
 /* ... of which no more than two on an axis meet in a cell. */
-static bool is_adaptive_down(const tarn_problem *problem)
+static inline bool is_adaptive_down(const tarn_problem *problem)
 {
     return is_adaptive(problem) && problem->axis[0].out <= problem->axis[0].size &&
            problem->axis[1].out <= problem->axis[1].size;
 }
 
-static bool is_adaptive_first(const tarn_problem *problem)
+static inline bool is_adaptive_first(const tarn_problem *problem)
 {
     return is_adaptive(problem) && problem->ties == TARN_TIES_FIRST;
 }
 
-static bool is_adaptive_down_first(const tarn_problem *problem)
+static inline bool is_adaptive_down_first(const tarn_problem *problem)
 {
     return is_adaptive_down(problem) && problem->ties == TARN_TIES_FIRST;
 }
 
 /* Sliding windows in two dimensions that fit the rings of weights.inc. */
-static bool has_small_windows(const tarn_problem *problem)
+static inline bool has_small_windows(const tarn_problem *problem)
 {
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
@@ -240,6 +240,25 @@ static bool has_small_windows(const tarn_problem *problem)
             return false;
     }
     return problem->spatial == 2;
+}
+
+/* Two taps, two apart, on both axes of a plane or all three of a volume; no window reaches beyond the input. */
+static inline bool are_pairs(const tarn_problem *problem)
+{
+    if (problem->spatial < 2 || problem->spatial > 3 || problem->lanes > 1)
+        return false;
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->kernel != 2 || axis->stride != 2 || axis->dilation != 1 ||
+            axis->lo > 0 || axis->out > axis->size / 2)
+            return false;
+    }
+    return rows_are_dense(problem);
+}
+
+static inline bool short_pairs(const tarn_problem *problem)
+{
+    return are_pairs(problem) && short_sums_slide(problem);
 }
 
 #endif

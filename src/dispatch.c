@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#if defined(__x86_64__)
+#if HAVE_X86_VECTORS
 #include <cpuid.h>
 #endif
 
@@ -55,7 +55,7 @@ const char *tarn_isa_name(int bit)
     return bit < (int)(sizeof names / sizeof names[0]) ? names[bit] : NULL;
 }
 
-#if defined(__x86_64__)
+#if HAVE_X86_VECTORS
 /* Bit 29 of leaf 1: clang's __builtin_cpu_supports() does not know the name. */
 static bool has_f16c(void)
 {
@@ -68,16 +68,16 @@ static bool has_f16c(void)
 static uint32_t detect(void)
 {
     uint32_t mask = TARN_ISA_SPEC | TARN_ISA_PORTABLE;
-#if defined(__x86_64__)
+#if HAVE_X86_VECTORS
     mask |= TARN_ISA_SSE2;
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && has_f16c())
         mask |= TARN_ISA_AVX2;
-    if ((mask & TARN_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
+    if (HAVE_AVX512 && (mask & TARN_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         mask |= TARN_ISA_AVX512;
-#elif defined(__aarch64__)
+#elif HAVE_NEON
     mask |= TARN_ISA_NEON;
 #endif
     return mask;

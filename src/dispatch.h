@@ -2,6 +2,7 @@
 #ifndef TARN_DISPATCH_H
 #define TARN_DISPATCH_H
 
+#include "families.h"
 #include "problem.h"
 
 /* One row of kernels.def. */

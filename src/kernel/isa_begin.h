@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__)
+#include "../families.h"
+
+#if HAVE_X86_VECTORS
 #include <immintrin.h>
 #if defined(ISA_BASELINE)
 #define PREFIX tarn_sse2_
@@ -20,7 +22,7 @@
 #else
 #pragma GCC target("avx2,f16c")
 #endif
-#elif defined(ISA_AVX512)
+#elif defined(ISA_AVX512) && HAVE_AVX512
 #define PREFIX tarn_avx512_
 #define VECTOR_BYTES 64
 #ifdef __clang__
@@ -30,7 +32,7 @@
 #pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 #endif
-#elif defined(__aarch64__) && defined(ISA_BASELINE)
+#elif HAVE_NEON && defined(ISA_BASELINE)
 #define PREFIX tarn_neon_
 #define VECTOR_BYTES 16
 #endif

@@ -8,6 +8,7 @@
  *   load_t(p)  store_t(p,v)  unaligned
  *   load_part_t(p,n)         the first n < LANES_t elements, zeros behind; reads nothing else
  *   store_part_t(p,v,n)
+ *   store_bytes_t(p,v,n)     the lowest byte of n lanes, of the signed types
  *   splat_t(x)
  *   select_t(mask,a,b)       a where mask is set, else b; mask is of the signed type of that width
  *   greater_t(right,left)    right > left ? right : left; so the left one of equals
@@ -179,6 +180,23 @@ static inline v_i64 widen_bytes_i64(const void *p)
 #endif
 }
 
+/* The lowest byte of the first n lanes. */
+#define STORE_BYTES(t, size)                                                                       \
+    static inline void store_bytes_##t(char *p, v_##t v, int64_t n)                                \
+    {                                                                                              \
+        typedef uint8_t bytes __attribute__((vector_size(VECTOR_BYTES / (size))));                 \
+        bytes low = __builtin_convertvector(v, bytes);                                             \
+        if (n >= LANES_##t)                                                                        \
+            memcpy(p, &low, sizeof low);                                                           \
+        else                                                                                       \
+            copy_part(p, (const char *)&low, (size_t)n);                                           \
+    }
+STORE_BYTES(i8, 1)
+STORE_BYTES(i16, 2)
+STORE_BYTES(i32, 4)
+STORE_BYTES(i64, 8)
+#undef STORE_BYTES
+
 /* ---- The greater and the lesser of two ------------------------------------------------------- */
 
 /* x86's maxps and minps are these very functions, also for zeros of both signs; AArch64's fmax is not. */
@@ -273,6 +291,9 @@ BY_INSTRUCTION(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
 #define PAIRS_64(n, d) PAIRS_32(n, d), PAIRS_32((n) + 16, d)
 
 #define SHUFFLES(t, signed_type, STEPS, PAIRS)                                                     \
+    PICKS(t, signed_type, STEPS)                                                                   \
+    BLENDS(t, signed_type, PAIRS)
+#define PICKS(t, signed_type, STEPS)                                                               \
     static inline v_##t evens_##t(v_##t a, v_##t b)                                                \
     {                                                                                              \
         return SHUFFLE(t, signed_type, a, b, STEPS(0));                                            \
@@ -280,7 +301,8 @@ BY_INSTRUCTION(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
     static inline v_##t odds_##t(v_##t a, v_##t b)                                                 \
     {                                                                                              \
         return SHUFFLE(t, signed_type, a, b, STEPS(1));                                            \
-    }                                                                                              \
+    }
+#define BLENDS(t, signed_type, PAIRS)                                                              \
     static inline v_##t blend_lo_##t(v_##t a, v_##t b)                                             \
     {                                                                                              \
         return SHUFFLE(t, signed_type, a, b, PAIRS(0, LANES_##t));                                 \
@@ -305,7 +327,22 @@ BY_INSTRUCTION(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
 #define SHUFFLES_32(t, m) SHUFFLES(t, m, STEPS_16, PAIRS_16)
 #define SHUFFLES_64(t, m) SHUFFLES(t, m, STEPS_8, PAIRS_8)
 #endif
+#if VECTOR_BYTES == 32
+/* gcc takes three instructions where two do: pick in each half, then put the halves in order. */
+static inline v_f32 evens_f32(v_f32 a, v_f32 b)
+{
+    __m256 picked = _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
+    return (v_f32)_mm256_permute4x64_pd((__m256d)picked, 0xd8);
+}
+static inline v_f32 odds_f32(v_f32 a, v_f32 b)
+{
+    __m256 picked = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
+    return (v_f32)_mm256_permute4x64_pd((__m256d)picked, 0xd8);
+}
+BLENDS(f32, i32, PAIRS_8)
+#else
 SHUFFLES_32(f32, i32)
+#endif
 SHUFFLES_64(f64, i64)
 SHUFFLES_8(i8, i8)
 SHUFFLES_8(u8, i8)
