@@ -71,12 +71,13 @@ static void test_many_digits(void)
     static char text[DECIMAL_DIGITS + 3];
     for (int point = 0; point <= DECIMAL_DIGITS; point += DECIMAL_DIGITS / 4)
         for (int more = 0; more <= 1; more++) {
+            const char *at = text;
             double number;
             memset(text, '1', sizeof text);
             text[point] = '.';
             text[DECIMAL_DIGITS + 1 + more] = '\0';
-            CHECK(tarn_read_decimal(text, &number) == !more, "%d digits, point at %d",
-                  DECIMAL_DIGITS + more, point);
+            CHECK(tarn_take_decimal(&at, &number) == !more && (*at == '\0') == !more,
+                  "%d digits, point at %d", DECIMAL_DIGITS + more, point);
         }
 }
 
