@@ -1,9 +1,11 @@
 /* Problem strings: docs/problem-strings.md. */
+#include "decimal.h"
 #include "error.h"
 #include "shape.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,14 +196,25 @@ static tarn_status take_ties(parser *p)
     return TARN_OK;
 }
 
+/* A descriptor can hold numbers that no decimal tells; a string says them, too. */
+static bool take_no_decimal(parser *p, double *value)
+{
+    static const struct {
+        const char *name;
+        double number;
+    } names[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}, {"-nan", NAN}};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (take_word(p, names[k].name)) {
+            *value = names[k].number;
+            return true;
+        }
+    return false;
+}
+
 static tarn_status take_real(parser *p, double *value)
 {
-    char *end;
-    *value = strtod(p->at, &end);
-    if (end == p->at || isspace((unsigned char)*p->at))
-        return bad_text(p, "a number");
-    p->at = end;
-    return TARN_OK;
+    return tarn_take_decimal(&p->at, value) || take_no_decimal(p, value) ? TARN_OK
+                                                                         : bad_text(p, "a number");
 }
 
 static bool take_dtype(parser *p)
@@ -388,6 +401,13 @@ static void put_window(writer *w, const tarn_pool *pool, int count)
         put_values(w, "e", pool->dilation, pool->dilation, count);
 }
 
+static void put_real(writer *w, const char *key, double number)
+{
+    char text[DECIMAL_BYTES];
+    tarn_print_decimal(number, text);
+    put(w, " %s=%s", key, text);
+}
+
 static void put_options(writer *w, const tarn_pool *pool)
 {
     tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
@@ -400,9 +420,9 @@ static void put_options(writer *w, const tarn_pool *pool)
     if (pool->op == TARN_AVG && pool->divisor != 0)
         put(w, " div=%lld", (long long)pool->divisor);
     if (pool->op == TARN_SMOOTH)
-        put(w, " beta=%.17g", pool->beta);
+        put_real(w, "beta", pool->beta);
     if (pool->op == TARN_LP)
-        put(w, " p=%.17g", pool->power);
+        put_real(w, "p", pool->power);
     if (extreme && pool->ties != usual && (int)pool->ties >= 0 && pool->ties < TARN_TIES)
         put(w, " ties=%s", tie_names[pool->ties]);
 }

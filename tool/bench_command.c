@@ -11,10 +11,11 @@ enum { ROUNDS = 9, BAR = 30, PROBLEM_TEXT = 512 };
 static const double sample_seconds = 2e-3; /* calls are repeated until a sample takes as long */
 
 static const char *const usual_problems[] = {
-    "max k2s2 f32 1x64x112x112",   "max k3s2p1 f32 1x64x112x112",
-    "avg k3s2p1 f32 1x64x112x112", "smooth k3s2p1 beta=1 f32 1x16x112x112",
-    "max k13s1 f32 1x1x512x512",   "avg global f32 1x2048x7x7",
-    "avg a7 f32 1x64x56x56",       "max last k3s2p1 f32 1x64x112x112",
+    "max k2s2 f32 1x64x112x112",      "max k3s2p1 f32 1x64x112x112",
+    "avg k3s2p1 f32 1x64x112x112",    "smooth k3s2p1 beta=1 f32 1x16x112x112",
+    "max k13s1 f32 1x1x512x512",      "avg global f32 1x2048x7x7",
+    "avg a7 f32 1x64x56x56",          "max last k3s2p1 f32 1x64x112x112",
+    "lp k3s2p1 p=2 f32 1x16x112x112",
 };
 
 typedef struct {

@@ -166,11 +166,12 @@ typedef struct {
 } differences;
 
 /* Outputs at two points, one behind the other; for max and min also their winners, and how many taps
- * reach the extreme between them. */
+ * reach the extreme between them; for lp the outputs between them. */
 typedef struct {
     size_t count;
     double *y, *reached;
     int64_t *winners;
+    const double *between;
 } slopes;
 
 /* y, and the winners of max and min, at x + step*dx. */
@@ -194,12 +195,24 @@ static bool is_smooth_at(const slopes *s, size_t k)
     return !s->winners || (s->winners[k] == s->winners[s->count + k] && s->reached[k] <= 1);
 }
 
+/* How far a tangent is from what the outputs tell. A norm has kinks at zeros and bends sharply beside them,
+ * but it is convex: its slope lies between the quotients on either side. */
+static double slope_error(const slopes *s, size_t k, double step, double dy)
+{
+    double ahead = s->y[k], behind = s->y[s->count + k];
+    if (!s->between)
+        return fabs((ahead - behind) / (2 * step) - dy);
+    double below = (s->between[k] - behind) / step - dy,
+           above = dy - (ahead - s->between[k]) / step;
+    return below > above ? below : above;
+}
+
 static differences compare_slopes(const tool_tensors *t, const slopes *s, double step)
 {
     const double *dy = t->view[TARN_DY].data;
     differences d = {0};
     for (size_t k = 0; k < s->count; k++) {
-        double error = fabs((s->y[k] - s->y[s->count + k]) / (2 * step) - dy[k]);
+        double error = slope_error(s, k, step, dy[k]);
         if (!is_smooth_at(s, k) || !isfinite(error)) {
             d.skipped++;
             continue;
@@ -220,6 +233,11 @@ static double largest(const tool_tensors *t, tarn_operand k)
     return most;
 }
 
+static double steepness(const tarn_pool *pool)
+{
+    return pool->op == TARN_SMOOTH ? fmax(1, fabs(pool->beta)) : 1;
+}
+
 /* Tie rule `all` gives each reached tap the whole of its tangent: tangents of 1 count them. */
 static bool count_reached(const checker *c, const tool_tensors *t, double *reached,
                           tarn_complaint *complaint)
@@ -238,17 +256,30 @@ static bool count_reached(const checker *c, const tool_tensors *t, double *reach
     return good;
 }
 
+/* Of windows of n taps, weights sum up to n^(1/p) at most and err by less than (8p + 176) units [N7]. */
+static double norm_tangent_error(const tool_tensors *t, double p)
+{
+    double weights = pow((double)count_of(t, TARN_X), 1 / p);
+    return (8 * fmin(p, 0x1p40) + 176) * DBL_EPSILON * weights * largest(t, TARN_DX);
+}
+
 /* A value of size m is rounded to m*2^-53 a few times, which the quotient magnifies by 1/step; smooth max
  * bends by at most (beta*dx*step)^2 relative to its slope. */
+static double allowed_error(const tarn_pool *pool, const tool_tensors *t, double step)
+{
+    double dx = largest(t, TARN_DX), scale = fmax(largest(t, TARN_X), largest(t, TARN_Y));
+    double rounding = 64 * scale * DBL_EPSILON / step;
+    if (pool->op == TARN_SMOOTH)
+        return rounding + 4 * dx * pow(steepness(pool) * dx * step, 2);
+    return pool->op == TARN_LP ? 2 * rounding + norm_tangent_error(t, pool->power) : rounding;
+}
+
 static void check_slopes(checker *c, const tarn_plan *plan, const tool_tensors *t, const slopes *s)
 {
     char note[200];
-    bool smooth = c->problem.pool.op == TARN_SMOOTH;
-    double steepness = smooth ? fmax(1, fabs(c->problem.pool.beta)) : 1;
-    double dx = largest(t, TARN_DX), step = 0x1p-18 / (steepness * dx);
-    double scale = fmax(largest(t, TARN_X), largest(t, TARN_Y));
-    double bend = smooth ? 4 * dx * pow(steepness * dx * step, 2) : 0;
-    double allowed = 64 * scale * DBL_EPSILON / step + bend;
+    const tarn_pool *pool = &c->problem.pool;
+    double step = 0x1p-18 / (steepness(pool) * largest(t, TARN_DX));
+    double allowed = allowed_error(pool, t, step);
     int64_t *below = s->winners ? s->winners + s->count : NULL;
     bool ran =
         shifted(plan, t, step, s->y, s->winners) && shifted(plan, t, -step, s->y + s->count, below);
@@ -266,11 +297,13 @@ static bool check_differences(checker *c, const tarn_plan *plan, const tool_tens
 {
     bool extreme = c->problem.pool.op == TARN_MAX || c->problem.pool.op == TARN_MIN;
     slopes s = {.count = count_of(t, TARN_DY)};
+    s.between = c->problem.pool.op == TARN_LP ? t->view[TARN_Y].data : NULL;
     size_t room = 2 * s.count * sizeof(double) + 1;
     s.y = malloc(room);
     s.reached = malloc(room);
     s.winners = extreme ? malloc(room) : NULL;
     bool good = s.y && s.reached && (s.winners || !extreme) &&
+                !tool_run_pass(plan, TARN_FORWARD, t, NULL) &&
                 (!extreme || count_reached(c, t, s.reached, complaint));
     if (good)
         check_slopes(c, plan, t, &s);

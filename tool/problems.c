@@ -1,6 +1,7 @@
 /* From the command line to a problem: operator, windows, and the input's shape or file. */
 #include "tool.h"
 #include "../src/checked.h"
+#include "../src/decimal.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -90,13 +91,11 @@ static bool read_dtype(const tool_call *call, tarn_dtype *dtype, tarn_complaint 
         call->value[OPTION_DTYPE]);
 }
 
-static bool read_beta(const tool_call *call, double *beta, tarn_complaint *complaint)
+static bool read_real(const tool_call *call, tool_option_id option, double *number,
+                      tarn_complaint *complaint)
 {
-    const char *text = call->value[OPTION_BETA];
-    char *end;
-    *beta = strtod(text, &end);
-    return (end != text && !*end) ||
-           tool_complain_option(complaint, OPTION_BETA, "'%.60s' is not a number", text);
+    return tarn_read_decimal(call->value[option], number) ||
+           tool_complain_option(complaint, option, "'%.60s' is not a number", call->value[option]);
 }
 
 /* ---- The pooling --------------------------------------------------------------------------- */
@@ -107,11 +106,11 @@ static bool check_window_options(const tool_call *call, const tarn_pool *pool,
 {
     static const unsigned group[TARN_WINDOWS] = {SLIDING, ADAPTIVE, GLOBAL};
     static const unsigned operator_group[TARN_OPS] = {EXTREME, EXTREME, AVERAGE | SUMS,
-                                                      SMOOTH | SUMS};
-    unsigned all = SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS;
+                                                      SMOOTH | SUMS, NORM};
     unsigned taken = group[pool->window] | operator_group[pool->op];
     for (int k = 0; k < OPTIONS; k++)
-        if (call->value[k] && (tool_options[k].groups & all) && !(tool_options[k].groups & taken))
+        if (call->value[k] && (tool_options[k].groups & ANY_POOL) &&
+            !(tool_options[k].groups & taken))
             return tool_complain_option(complaint, (tool_option_id)k,
                                         "does not go with this operator and its windows");
     return true;
@@ -159,7 +158,10 @@ static bool read_operator_options(const tool_call *call, tarn_pool *pool, tarn_c
     pool->count_include_pad = !tool_given(call, OPTION_NO_COUNT_PAD);
     return (!tool_given(call, OPTION_DIVISOR) ||
             tool_read_integer(call, OPTION_DIVISOR, 1, &pool->divisor, complaint)) &&
-           (!tool_given(call, OPTION_BETA) || read_beta(call, &pool->beta, complaint));
+           (!tool_given(call, OPTION_BETA) ||
+            read_real(call, OPTION_BETA, &pool->beta, complaint)) &&
+           (!tool_given(call, OPTION_POWER) ||
+            read_real(call, OPTION_POWER, &pool->power, complaint));
 }
 
 /* The number of spatial axes: said, or seen, or usual. */
@@ -185,7 +187,7 @@ static bool read_pool(const tool_call *call, const tool_command *operation, int 
                       tarn_pool *pool, tarn_complaint *complaint)
 {
     int values = 0;
-    *pool = operation->op == TARN_SMOOTH ? tarn_smooth_pool(1, 1.0) : tarn_max_pool(1);
+    *pool = tarn_max_pool(1); /* the defaults of every operator */
     pool->op = operation->op;
     pool->window = operation->window;
     return check_window_options(call, pool, complaint) &&
@@ -264,7 +266,8 @@ static bool read_layout(const tool_call *call, tool_problem *problem, tarn_compl
 /* Pictures have integers: where those will not do, they are taken as f32. */
 static bool needs_floats(const tool_call *call, const tarn_pool *pool)
 {
-    return pool->op == TARN_SMOOTH || tool_given(call, OPTION_JVP) || tool_given(call, OPTION_VJP);
+    return pool->op == TARN_SMOOTH || pool->op == TARN_LP || tool_given(call, OPTION_JVP) ||
+           tool_given(call, OPTION_VJP);
 }
 
 /* A problem out of options and the one word that is left: a shape or a file. */
@@ -341,10 +344,10 @@ static bool join_words(const tool_call *call, char *text, size_t room, tarn_comp
            tarn_complain(complaint, BAD_USAGE, "a problem string of %zu letters", used);
 }
 
-/* max, min, avg and smooth, followed by a space. */
+/* The name of an operator, followed by a space. */
 static bool begins_problem(const char *word)
 {
-    static const char *const names[] = {"max ", "min ", "avg ", "smooth ", NULL};
+    static const char *const names[] = {"max ", "min ", "avg ", "smooth ", "lp ", NULL};
     for (int k = 0; names[k]; k++)
         if (strncmp(word, names[k], strlen(names[k])) == 0)
             return true;

@@ -28,8 +28,9 @@ enum {
     NAMED = 1 << 14,      /* takes NAME=FILE, for several names */
     DRAW_GRAPH = 1 << 15, /* draws or compares graphs */
     EVERY = 1 << 13,      /* every command */
-    ANY_WINDOW =
-        SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | PROBLEM | OPERATOR
+    NORM = 1 << 16,       /* lp */
+    ANY_POOL = SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | NORM,
+    ANY_WINDOW = ANY_POOL | PROBLEM | OPERATOR
 };
 
 typedef enum tool_option_id {

@@ -185,7 +185,7 @@ static bool read_pool_word(const tarn_word *w, pool_line *p)
     if ((text = tarn_word_value(w, "beta")))
         return tarn_read_decimal(text, &p->pool.beta);
     if ((text = tarn_word_value(w, "p")))
-        return tarn_read_decimal(text, &p->pool.beta);
+        return tarn_read_decimal(text, &p->pool.power);
     if ((text = tarn_word_value(w, "div")))
         return tarn_read_integer(text, INT64_MIN, INT64_MAX, &p->pool.divisor);
     if ((text = tarn_word_value(w, "ties")))

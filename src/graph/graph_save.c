@@ -1,6 +1,7 @@
 /* Saving the text form, so that loading gives the graph back. */
 #include "graph_write.h"
 
+#include "../decimal.h"
 #include "../scalar.h"
 #include "../shape.h"
 
@@ -21,22 +22,10 @@ void tarn_put(tarn_writer *w, const char *format, ...)
     va_end(arguments);
 }
 
-static bool is_of_number(char c)
-{
-    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == 'e';
-}
-
-/* A finite number, with enough digits to give it back. Whatever point the locale has becomes a dot. */
 static void put_decimal(tarn_writer *w, double number)
 {
-    char printed[64], text[64], *to = text;
-    snprintf(printed, sizeof printed, "%.17g", number);
-    for (const char *at = printed; *at; at++) {
-        bool point = !is_of_number(*at);
-        if (!point || is_of_number(at[1])) /* the last byte of a point stands for it */
-            *to++ = point ? '.' : *at;
-    }
-    *to = '\0';
+    char text[DECIMAL_BYTES];
+    tarn_print_decimal(number, text);
     tarn_put(w, "%s", text);
 }
 

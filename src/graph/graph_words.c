@@ -4,7 +4,6 @@
 #include "../shape.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Words --------------------------------------------------------------------------------- */
@@ -87,54 +86,6 @@ bool tarn_read_integer(const char *text, int64_t low, int64_t high, int64_t *num
 {
     return text && take_integer(&text, number) && *text == '\0' && *number >= low &&
            *number <= high;
-}
-
-/* Copies digits; returns how many there are. */
-static int take_digits(const char **at, char **to)
-{
-    int count = 0;
-    for (; is_digit(**at); count++)
-        *(*to)++ = *(*at)++;
-    return count;
-}
-
-/* "e5", "E-5" or nothing. Beyond these bounds every number is 0 or infinite, also one of many digits. */
-static bool take_exponent(const char **at, int64_t *exponent)
-{
-    enum { MOST = 1000000 };
-    *exponent = 0;
-    if (**at != 'e' && **at != 'E')
-        return true;
-    bool negative = *++*at == '-';
-    *at += negative || **at == '+';
-    if (!is_digit(**at))
-        return false;
-    for (; is_digit(**at); ++*at)
-        *exponent = min_i64(MOST, 10 * *exponent + (**at - '0'));
-    if (negative)
-        *exponent = -*exponent;
-    return true;
-}
-
-/* strtod() reads the point that the locale has, so it gets digits and an exponent without one. */
-bool tarn_read_decimal(const char *text, double *number)
-{
-    char digits[WORD_BYTES + 32], *to = digits;
-    int64_t exponent;
-    if (!text || strlen(text) >= WORD_BYTES)
-        return false;
-    if (*text == '-' || *text == '+')
-        *to++ = *text++;
-    int whole = take_digits(&text, &to), fraction = 0;
-    if (*text == '.') {
-        text++;
-        fraction = take_digits(&text, &to);
-    }
-    if (whole + fraction == 0 || !take_exponent(&text, &exponent) || *text != '\0')
-        return false;
-    snprintf(to, 32, "e%lld", (long long)exponent - fraction);
-    *number = strtod(digits, NULL);
-    return true;
 }
 
 bool tarn_read_axes(const char *text, int64_t *lo, int64_t *hi, int *count)

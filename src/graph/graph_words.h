@@ -2,6 +2,7 @@
 #ifndef TARN_GRAPH_WORDS_H
 #define TARN_GRAPH_WORDS_H
 
+#include "../decimal.h"
 #include "graph.h"
 
 enum { WORD_BYTES = 2048 }; /* 64 sizes of 20 digits fit; longer words are refused */
@@ -31,8 +32,6 @@ const char *tarn_word_value(const tarn_word *w, const char *key);
 
 /* A whole word that is an integer from `low` to `high`. NULL is no number, here and below. */
 bool tarn_read_integer(const char *text, int64_t low, int64_t high, int64_t *number);
-/* A whole word that is a decimal number, such as -1.5e3, whatever the locale says. */
-bool tarn_read_decimal(const char *text, double *number);
 /* "3" or "3,5,..."; with `hi`, "1:2,0:1,...". One number stands for every axis; *count is how many were
  * given, here or before: no two words of a node may disagree. */
 bool tarn_read_axes(const char *text, int64_t *lo, int64_t *hi, int *count);

@@ -43,9 +43,9 @@ def whole(size):
 
 
 class Pool:
-    def __init__(self, op, axes, count_pad=True, divisor=None, beta=1.0, ties="first"):
+    def __init__(self, op, axes, count_pad=True, divisor=None, beta=1.0, power=2.0, ties="first"):
         self.op, self.axes, self.count_pad = op, axes, count_pad
-        self.divisor, self.beta, self.ties = divisor, beta, ties
+        self.divisor, self.beta, self.power, self.ties = divisor, beta, power, ties
 
     def windows(self):
         """Each output coordinate with its real taps, its number of padding taps and its divisor."""
@@ -67,6 +67,10 @@ class Pool:
         reached = [t for t, v in zip(real, values) if v == best]
         return reached[:1] if self.ties == "first" else reached
 
+    def norm(self, plane, real):
+        """Padding adds nothing."""
+        return sum(abs(plane[t]) ** self.power for t in real) ** (1 / self.power)
+
     def weights(self, plane, real, padding, divisor):
         """The derivative of an output: the weight of each tap that has one."""
         if self.op in ("max", "min"):
@@ -75,6 +79,10 @@ class Pool:
             return [(t, share) for t in taps]
         if self.op == "avg":
             return [(t, 1 / divisor) for t in real] if divisor else []
+        if self.op == "lp":
+            y = self.norm(plane, real)
+            return [(t, math.copysign((abs(plane[t]) / y) ** (self.power - 1), plane[t]))
+                    for t in real if plane[t] != 0]
         numbers = [self.beta * plane[t] for t in real]
         zeros = padding if self.count_pad else 0
         top = max(numbers + [0.0] * bool(zeros), default=0.0)
@@ -86,6 +94,8 @@ class Pool:
             return plane[self.reached(plane, real)[0]] if real else 0
         if self.op == "avg":
             return sum(plane[t] for t in real) / divisor if divisor else 0
+        if self.op == "lp":
+            return self.norm(plane, real)
         numbers = [self.beta * plane[t] for t in real]
         zeros = padding if self.count_pad else 0
         if not numbers and not zeros:

@@ -10,9 +10,9 @@ import pytest
 
 from conftest import PROGRAM, SOURCE
 
-COMMANDS = ["max", "min", "avg", "smooth", "adaptive-max", "adaptive-min", "adaptive-avg", "adaptive-smooth",
-            "global-max", "global-min", "global-avg", "global-smooth", "shape", "explain", "check", "bench",
-            "completion"]
+COMMANDS = ["max", "min", "avg", "smooth", "lp", "adaptive-max", "adaptive-min", "adaptive-avg", "adaptive-smooth",
+            "adaptive-lp", "global-max", "global-min", "global-avg", "global-smooth", "global-lp", "shape", "explain",
+            "check", "bench", "completion"]
 
 
 @pytest.fixture
@@ -107,6 +107,20 @@ def test_spatial_axes(good):
     (["max", "x.npy", "-o", "y.npy", "-k2", "--vjp", "x.npy", "--dtype", "i32"],
      "i32 has no derivative: say --dtype f32 to convert"),
     (["smooth", "x.npy", "-o", "y.npy", "-k2", "--beta", "x"], "--beta: 'x' is not a number"),
+    (["smooth", "x.npy", "-o", "y.npy", "-k2", "--beta", "1,5"], "--beta: '1,5' is not a number"),
+    (["smooth", "x.npy", "-o", "y.npy", "-k2", "--power", "3"],
+     "--power: is no option of 'tarn smooth' (see tarn smooth --help)"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--beta", "3"], "--beta: is no option of 'tarn lp' (see tarn lp --help)"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--power", "two"], "--power: 'two' is not a number"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--power", "0.5"], "power 0.5 is not finite and at least 1"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--power", "1e999"], "power inf is not finite and at least 1"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--dtype", "i32"],
+     "lp needs a floating dtype, x is i32 (--dtype f32 converts)"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--no-count-include-pad"],
+     "--no-count-include-pad: is no option of 'tarn lp' (see tarn lp --help)"),
+    (["shape", "lp", "-k2", "--beta", "3", "4x4"], "--beta: does not go with this operator and its windows"),
+    (["shape", "max", "-k2", "--power", "3", "4x4"], "--power: does not go with this operator and its windows"),
+    (["shape", "lp k2 f32 4x4", "--power", "3"], "--power: does not go with a problem string, which says it all"),
     (["avg", "x.npy", "-o", "y.npy", "-k2", "--divisor", "0"], "--divisor: '0' is not an integer from 1 on"),
     (["avg", "x.npy", "-o", "y.npy", "-k2", "--count-include-pad", "--no-count-include-pad"],
      "--no-count-include-pad: contradicts --count-include-pad"),
@@ -200,7 +214,10 @@ def test_explain(good):
 
 
 @pytest.mark.parametrize("problem", ["max k3s2p1 f32 2x3x20x20", "min k2 i16 9x9", "avg k3p1 nopad bf16 3x11x12",
-                                     "smooth k3s1 beta=3 f64 10x10", "max a3 ties=all f16 4x9x20",
+                                     "smooth k3s1 beta=3 f64 10x10", "lp k3s1p1 f32 2x12x12",
+                                     "lp k2 p=1 f16 2x9x9", "lp a3 p=1.0625 f64 11x12", "lp global p=3 f32 3x50x50",
+                                     "lp k3s1 p=1e6 f64 20x20", "lp k3s1 p=1e300 f64 20x20",
+                                     "max a3 ties=all f16 4x9x20",
                                      "avg flat u8 3x5x5", "max global f32 last 2x3x8x8"])
 def test_check(good, problem):
     out = good("check", problem).out.splitlines()
@@ -213,11 +230,12 @@ def test_check_of_the_picture(good):
     assert [json.loads(line)["ok"] for line in out.splitlines()] == [True] * 3
 
 
-def test_bench(good):
+@pytest.mark.parametrize("operator", ["smooth", "lp"])
+def test_bench(good, operator):
     out = good("bench", "max k2 f32 8x8", "avg k2 f32 8x8").out.splitlines()
     assert out[0].split()[:2] == ["problem", "pass"]
     assert len(out) == 1 + 6 + 3 and all("f32 8x8" in line for line in out[1:])
-    rows = [json.loads(line) for line in good("bench", "smooth", "8x8", "-k2", "--json").out.splitlines()]
+    rows = [json.loads(line) for line in good("bench", operator, "8x8", "-k2", "--json").out.splitlines()]
     assert [row["pass"] for row in rows] == ["forward", "jvp", "vjp"]
     assert all(row["seconds"] > 0 for row in rows)
 

@@ -148,11 +148,12 @@ def test_bitmaps(good):
         assert np.array_equal(png_files.decode((good.folder / "y.png").read_bytes()), pooled(x) * 255)
 
 
-def test_smooth_picture_keeps_its_type(good):
+@pytest.mark.parametrize("operator", [["smooth", "--beta", "4"], ["lp", "--power", "3"]])
+def test_floating_operators_keep_the_type_of_pictures(good, operator):
     x = pixels((6, 6), "u1")
     (good.folder / "x.png").write_bytes(png_files.encode(x))
-    good("smooth", "x.png", "-o", "y.png", "--beta", "4", *KERNEL)
-    good("smooth", "x.png", "-o", "y.npy", "--beta", "4", *KERNEL)
+    good(*operator, "x.png", "-o", "y.png", *KERNEL)
+    good(*operator, "x.png", "-o", "y.npy", *KERNEL)
     y = np.load(good.folder / "y.npy")
     assert y.dtype == np.float32
     rounded = np.minimum(np.rint(y.astype(float)), 255)

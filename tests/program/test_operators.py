@@ -7,7 +7,8 @@ import pytest
 
 import brute_force as bf
 
-OPS = ["max", "min", "avg", "smooth"]
+OPS = ["max", "min", "avg", "smooth", "lp"]
+SETTINGS = {"smooth": ["--beta", 0.5], "lp": ["--power", 2.5]}
 
 
 def numbers(rng, shape, dtype):
@@ -46,7 +47,7 @@ WINDOWS = [
 
 def close(found, expected, op, exact):
     assert found.shape == expected.shape
-    if op == "smooth" or not exact:
+    if op in SETTINGS or not exact:
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
     else:
         assert np.array_equal(found, expected)
@@ -59,11 +60,11 @@ def test_value_and_derivatives(good, op, window, spatial):
     rng = np.random.default_rng(1)
     shape = (2, 8, 7, 5)[: 1 + spatial]
     x, dx = numbers(rng, shape, "f8"), numbers(rng, shape, "f8")
-    pool = bf.Pool(op, axes_of(window, shape, spatial), beta=0.5)
+    pool = bf.Pool(op, axes_of(window, shape, spatial), beta=0.5, power=2.5)
     if window["rule"] == "global":
         pool.ties = "all"
     gy = numbers(rng, (2,) + pool.output_shape(), "f8")
-    words = words_of(op, window) + ["--spatial", spatial] + (["--beta", 0.5] if op == "smooth" else [])
+    words = words_of(op, window) + ["--spatial", spatial] + SETTINGS.get(op, [])
     for name, array in (("x", x), ("dx", dx), ("gy", gy)):
         np.save(good.folder / f"{name}.npy", array)
     good(words[0], "x.npy", "-o", "y.npy", *words[1:])
@@ -130,6 +131,26 @@ def test_smooth_without_padding(good):
     np.testing.assert_allclose(np.load(good.folder / "y.npy"), pool.forward(x), rtol=1e-12)
 
 
+@pytest.mark.parametrize("options, power", [([], 2), (["--power", 1], 1), (["--power=3"], 3),
+                                            (["--power", "1.25"], 1.25)])
+def test_powers(good, options, power):
+    rng = np.random.default_rng(8)
+    x, gy = numbers(rng, (2, 7, 6), "f8"), numbers(rng, (2, 4, 3), "f8")
+    pool = bf.Pool("lp", [bf.sliding(n, 3, 2, 1, 1, 1, False) for n in (7, 6)], power=power)
+    np.save(good.folder / "x.npy", x)
+    np.save(good.folder / "gy.npy", gy)
+    good("lp", "x.npy", "-o", "y.npy", "-k3", "-s2", "-p1", *options)
+    good("lp", "x.npy", "-o", "gx.npy", "-k3", "-s2", "-p1", "--vjp", "gy.npy", *options)
+    np.testing.assert_allclose(np.load(good.folder / "y.npy"), pool.forward(x), rtol=1e-14)
+    np.testing.assert_allclose(np.load(good.folder / "gx.npy"), pool.vjp(x, gy), rtol=1e-13, atol=1e-14)
+
+
+def test_norms_do_not_overflow(good):
+    np.save(good.folder / "x.npy", np.array([[3e200, -4e200], [3e-200, 4e-200]]))
+    good("lp", "x.npy", "-o", "y.npy", "-k2", "--spatial", 1)
+    np.testing.assert_allclose(np.load(good.folder / "y.npy"), [[5e200], [5e-200]], rtol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("op", ["max", "min", "avg"])
 def test_dtypes(good, op, dtype):
@@ -145,7 +166,7 @@ def test_dtypes(good, op, dtype):
     assert np.array_equal(y, expected.astype(dtype))
 
 
-@pytest.mark.parametrize("prefix", ["max", "avg"])
+@pytest.mark.parametrize("prefix", ["max", "avg", "lp"])
 def test_flat(good, prefix):
     x = numbers(np.random.default_rng(7), (2, 3, 4, 5), "f8")
     np.save(good.folder / "x.npy", x)
@@ -153,5 +174,6 @@ def test_flat(good, prefix):
     good("global-" + prefix, "x.npy", "-o", "y.npy", "--flat")
     good("global-" + prefix, "x.npy", "-o", "gx.npy", "--flat", "--vjp", "gy.npy")
     pool = bf.Pool(prefix, [bf.whole(4), bf.whole(5)], ties="all")
-    assert np.array_equal(np.load(good.folder / "y.npy"), pool.forward(x)[..., 0, 0])
+    np.testing.assert_allclose(np.load(good.folder / "y.npy"), pool.forward(x)[..., 0, 0],
+                               rtol=1e-15 if prefix == "lp" else 0)
     np.testing.assert_allclose(np.load(good.folder / "gx.npy"), pool.vjp(x, np.ones((2, 3, 1, 1))), rtol=1e-14)

@@ -20,6 +20,7 @@ def random_options(rng, rule, op, spatial):
                   ",".join(f"{rng.integers(0, e + 1)}:{rng.integers(0, e + 1)}" for e in extent)]
         words += ["--ceil"] if rng.integers(2) else []
         words += ["--no-count-include-pad"] if op in ("avg", "smooth") and rng.integers(2) else []
+    words += ["--power", rng.choice(["1", "2", "2.5"])] if op == "lp" else []
     words += ["--ties", rng.choice(["first", "all", "split"])] if op in ("max", "min") else []
     return words
 
@@ -31,7 +32,7 @@ def test_pieces_equal_one_call(good, seed):
     leading, sizes = tuple(rng.integers(1, 4, rng.integers(0, 3))), tuple(rng.integers(9, 17, spatial))
     last = bool(leading) and rng.integers(2)
     shape = leading[:-1] + sizes + leading[-1:] if last else leading + sizes
-    op = str(rng.choice(["max", "min", "avg", "smooth"]))
+    op = str(rng.choice(["max", "min", "avg", "smooth", "lp"]))
     rule = str(rng.choice(["sliding", "sliding", "sliding", "adaptive", "global"]))
     name = op if rule == "sliding" else f"{rule}-{op}"
     words = random_options(rng, rule, op, spatial)

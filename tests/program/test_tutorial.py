@@ -16,6 +16,6 @@ def test_tutorial():
 def test_every_operator_is_in_it():
     with open(tutorial.PAGE) as file:
         commands = "".join(block["commands"] for block in tutorial.BLOCK.finditer(file.read()))
-    for word in ("max", "min", "avg", "smooth", "adaptive-max", "adaptive-avg", "global-max", "global-avg",
+    for word in ("max", "min", "avg", "smooth", "lp", "adaptive-max", "adaptive-avg", "global-max", "global-avg",
                  "--jvp", "--vjp", "--ties", "--dilation", "--ceil", "graph run", "graph check"):
         assert f" {word} " in commands.replace("\n", " "), word
