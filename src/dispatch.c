@@ -1,5 +1,6 @@
 #include "dispatch.h"
 #include "kernel/backward_limits.h"
+#include "kernel/recomputed.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -78,6 +79,16 @@ static bool winners_in_pairs(const tarn_problem *problem)
     return in_pairs(problem) && problem->ties == TARN_TIES_FIRST &&
            problem->element_bytes[OPERAND_SAVED] == 1 &&
            problem->stride[OPERAND_SAVED][problem->spatial - 1] == 1;
+}
+
+/* From x: winners are recomputed into a buffer and then used as saved ones. */
+static bool winners_can_be_recomputed(const tarn_problem *problem)
+{
+    if (problem->ties != TARN_TIES_FIRST || problem->planes == 0 ||
+        most_readers(&problem->axis[0]) > MOST_READERS || recomputed_rows(problem) == 0)
+        return false;
+    tarn_problem own = with_own_winners(problem);
+    return winners_slide_backward(&own) || winners_scatter(&own) || winners_in_pairs(&own);
 }
 
 const tarn_kernel_row tarn_kernel_rows[] = {
