@@ -475,6 +475,26 @@ static void sweep_named(void)
         "avg k2s2 u8 3x40x40",
         "avg k2s2 i64 3x10x10",
         "avg k3s2p1 i32 3x10x10",
+        "max k31s1p15 f32 6x40",
+        "avg k31s1p15 f32 20x300",
+        "avg k17,9s1 f64 30x150",
+        "avg k31s1p15 f32 1x9x10x34 last",
+        "max k31,5s1,2p15,2 f32 1x5x12x21 last",
+        "max k9,21s1p4,10 f64 2x7x30",
+        "max k21,3s1p10,1 f32 7x400",
+        "max k5s1p2 f32 40x24",
+        "max k3s1p1 f32 3x20x20",
+        "max k3s2p1 f32 2x70x150",
+        "max k3s1 f32 2x12x400",
+        "max k5s1p2 bf16 2x20x20",
+        "avg k3s1p1 f32 2x35x35",
+        "max k2s2 f32 2x9x33",
+        "avg k2s2 f16 2x8x70",
+        "max k2,2,2s2 bf16 2x5x6x35",
+        "avg k1,3,2s1,4,2 f32 3x7x35",
+        "max k3s2 d1 f32 2x5000",
+        "max k2s2 f32 1x17x8x9 last",
+        "avg k3s3p1 f32 1x33x10x11 last",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
@@ -485,6 +505,41 @@ static void sweep_named(void)
             if (!status)
                 run_operators(c);
         }
+}
+
+/* Backward in vectors: kernels and strides with rows from one element to three vectors and one, in one plane and
+ * in interleaved ones. */
+static void sweep_backward(void)
+{
+    static const int64_t kernels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31};
+    int cases = 0;
+    for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
+        for (int64_t stride = 1; stride <= 4; stride++)
+            for (int64_t width = 1; width <= 49; width += THOROUGH && kernels[k] < 5 ? 1 : 8) {
+                int64_t last = rng_range(&random_state, 0, 1), height = rng_range(&random_state, 1, 7);
+                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 19 : 9) : 2, height, width};
+                tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1));
+                test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);
+                for (int a = 0; a < 2; a++) {
+                    c.pool.kernel[a] = kernels[k];
+                    c.pool.stride[a] = stride;
+                    c.pool.pad_lo[a] = rng_range(&random_state, 0, kernels[k] / 2);
+                    c.pool.pad_hi[a] = rng_range(&random_state, 0, kernels[k] / 2);
+                    if (!window_fits(shape[1 + a], kernels[k], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                        c.pool.pad_lo[a] = kernels[k] - 1;
+                }
+                c.pool.ceil_mode = rng_next(&random_state) % 2;
+                c.seed = rng_next(&random_state) / 4 * 4 + (uint64_t)rng_range(&random_state, 0, 1);
+                c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+                c.in_layout = c.out_layout = last ? LAST : DENSE;
+                c.pool.count_include_pad = rng_next(&random_state) % 2;
+                for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+                    c.pool.op = (tarn_op)op;
+                    run_case(&c);
+                    cases++;
+                }
+            }
+    printf("backward: %d cases\n", cases);
 }
 
 static int64_t any_power(int most)
@@ -534,6 +589,7 @@ int main(int argc, char **argv)
             arenas[run][k] = guarded_make(ARENA_BYTES);
     sweep_1d();
     sweep_named();
+    sweep_backward();
     sweep_huge();
     sweep_random("2-D", 3000, 2, 2, 9, 5, 4);
     sweep_random("3-D", 800, 3, 3, 6, 4, 3);
