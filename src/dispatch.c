@@ -43,15 +43,14 @@ static bool winners_slide_backward(const tarn_problem *problem)
     for (int a = 0; a <= inner; a++)
         if (most_readers(&problem->axis[a]) > 8)
             return false;
-    return winners_are_contiguous(problem) &&
-           slides_backward(problem, 2 * rows_kept(problem) + 1,
-                           most_readers(&problem->axis[inner]));
+    return winners_are_contiguous(problem) && slides_backward(problem, 2 * rows_kept(problem) + 1,
+                                                              most_readers(&problem->axis[inner]));
 }
 
 /* Large windows on two axes: asking every window of a cell would take longer. */
 static bool winners_scatter(const tarn_problem *problem)
 {
-    enum { FEW_READERS = 16 };
+    enum { FEW_READERS = 25 };
     const tarn_axis *axis = problem->axis;
     return problem->spatial == 2 && winners_are_contiguous(problem) &&
            most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&

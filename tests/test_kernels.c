@@ -300,8 +300,8 @@ static void run_case(const test_case *c)
         return;
     for (int k = 0; k < tarn_kernel_row_count; k++) {
         const tarn_kernel_row *row = &tarn_kernel_rows[k];
-        if ((row->isa & ~(uint32_t)TARN_ISA_SPEC & tarn_isa_available()) && row->op == c->pool.op && row->dtype == c->x.dtype &&
-            plan.kernel[row->pass] && row->accepts(&plan.problem)) {
+        if ((row->isa & ~(uint32_t)TARN_ISA_SPEC & tarn_isa_available()) && row->op == c->pool.op &&
+            row->dtype == c->x.dtype && plan.kernel[row->pass] && row->accepts(&plan.problem)) {
             compare_row(c, &plan, row, row->pass);
             if (c->seed % 8 == 0)
                 compare_parts(c, &plan, row, row->pass, 3);
@@ -516,8 +516,10 @@ static void sweep_backward(void)
     for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
         for (int64_t stride = 1; stride <= 4; stride++)
             for (int64_t width = 1; width <= 49; width += THOROUGH && kernels[k] < 5 ? 1 : 8) {
-                int64_t last = rng_range(&random_state, 0, 1), height = rng_range(&random_state, 1, 7);
-                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 19 : 9) : 2, height, width};
+                int64_t last = rng_range(&random_state, 0, 1),
+                        height = rng_range(&random_state, 1, 7);
+                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 19 : 9) : 2,
+                                    height, width};
                 tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1));
                 test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);
                 for (int a = 0; a < 2; a++) {
@@ -525,7 +527,8 @@ static void sweep_backward(void)
                     c.pool.stride[a] = stride;
                     c.pool.pad_lo[a] = rng_range(&random_state, 0, kernels[k] / 2);
                     c.pool.pad_hi[a] = rng_range(&random_state, 0, kernels[k] / 2);
-                    if (!window_fits(shape[1 + a], kernels[k], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                    if (!window_fits(shape[1 + a], kernels[k], 1, c.pool.pad_lo[a],
+                                     c.pool.pad_hi[a]))
                         c.pool.pad_lo[a] = kernels[k] - 1;
                 }
                 c.pool.ceil_mode = rng_next(&random_state) % 2;

@@ -5,8 +5,9 @@
 #include "../dispatch.h"
 
 /* The cells [lo,hi) on the first axis of one plane. */
-static void recompute(const tarn_problem *own, const tarn_tensors *t, const tarn_kernel_row *forward,
-                      const tarn_kernel_row *backward, int64_t plane, int64_t lo, int64_t hi)
+static void recompute(const tarn_problem *own, const tarn_tensors *t,
+                      const tarn_kernel_row *forward, const tarn_kernel_row *backward,
+                      int64_t plane, int64_t lo, int64_t hi)
 {
     _Alignas(64) char winners[RECOMPUTED_BYTES];
     const tarn_axis *axis = &own->axis[0];
@@ -14,8 +15,9 @@ static void recompute(const tarn_problem *own, const tarn_tensors *t, const tarn
     int64_t end = min_i64(readers_of(axis, hi - 1).last + 1, axis->out);
     char *base = winners - first * recomputed_row_bytes(own);
     tarn_tensors find = {.base = {[TARN_X] = t->base[TARN_X], [OPERAND_SAVED] = base}};
-    tarn_tensors use = {.base = {[TARN_GY] = t->base[TARN_GY], [TARN_GX] = t->base[TARN_GX],
-                                 [OPERAND_SAVED] = base}};
+    tarn_tensors use = {
+        .base = {
+            [TARN_GY] = t->base[TARN_GY], [TARN_GX] = t->base[TARN_GX], [OPERAND_SAVED] = base}};
     if (first < end)
         forward->run(own, &find, plane * axis->out + first, plane * axis->out + end);
     backward->run(own, &use, plane * axis->size + lo, plane * axis->size + hi);
