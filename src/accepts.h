@@ -4,6 +4,7 @@
 
 #include "problem.h"
 #include "kernel/backward_limits.h"
+#include "kernel/recomputed.h"
 static inline bool any(const tarn_problem *problem)
 {
     (void)problem;
@@ -126,7 +127,7 @@ static inline bool winners_slide_backward(const tarn_problem *problem)
 /* Large windows on two axes: asking every window of a cell would take longer. */
 static inline bool winners_scatter(const tarn_problem *problem)
 {
-    enum { FEW_READERS = 16 };
+    enum { FEW_READERS = 25 };
     const tarn_axis *axis = problem->axis;
     return problem->spatial == 2 && winners_are_contiguous(problem) &&
            most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&
@@ -240,6 +241,16 @@ static inline bool has_small_windows(const tarn_problem *problem)
             return false;
     }
     return problem->spatial == 2;
+}
+
+/* From x: winners are recomputed into a buffer and then used as saved ones. */
+static inline bool winners_can_be_recomputed(const tarn_problem *problem)
+{
+    if (problem->ties != TARN_TIES_FIRST || problem->planes == 0 ||
+        most_readers(&problem->axis[0]) > MOST_READERS || recomputed_rows(problem) == 0)
+        return false;
+    tarn_problem own = with_own_winners(problem);
+    return winners_slide_backward(&own) || winners_scatter(&own) || winners_in_pairs(&own);
 }
 
 /* Two taps, two apart, on both axes of a plane or all three of a volume; no window reaches beyond the input. */

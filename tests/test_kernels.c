@@ -300,8 +300,8 @@ static void run_case(const test_case *c)
         return;
     for (int k = 0; k < tarn_kernel_row_count; k++) {
         const tarn_kernel_row *row = &tarn_kernel_rows[k];
-        if ((row->isa & ~(uint32_t)TARN_ISA_SPEC & tarn_isa_available()) && row->op == c->pool.op && row->dtype == c->x.dtype &&
-            plan.kernel[row->pass] && row->accepts(&plan.problem)) {
+        if ((row->isa & ~(uint32_t)TARN_ISA_SPEC & tarn_isa_available()) && row->op == c->pool.op &&
+            row->dtype == c->x.dtype && plan.kernel[row->pass] && row->accepts(&plan.problem)) {
             compare_row(c, &plan, row, row->pass);
             if (c->seed % 8 == 0)
                 compare_parts(c, &plan, row, row->pass, 3);
@@ -488,6 +488,26 @@ static void sweep_named(void)
         "avg a9,7 f32 2x5x4",
         "max a9,7 f32 2x5x4",
         "lp k2s2 f32 1x600x4x6 last",
+        "max k31s1p15 f32 6x40",
+        "avg k31s1p15 f32 20x300",
+        "avg k17,9s1 f64 30x150",
+        "avg k31s1p15 f32 1x9x10x34 last",
+        "max k31,5s1,2p15,2 f32 1x5x12x21 last",
+        "max k9,21s1p4,10 f64 2x7x30",
+        "max k21,3s1p10,1 f32 7x400",
+        "max k5s1p2 f32 40x24",
+        "max k3s1p1 f32 3x20x20",
+        "max k3s2p1 f32 2x70x150",
+        "max k3s1 f32 2x12x400",
+        "max k5s1p2 bf16 2x20x20",
+        "avg k3s1p1 f32 2x35x35",
+        "max k2s2 f32 2x9x33",
+        "avg k2s2 f16 2x8x70",
+        "max k2,2,2s2 bf16 2x5x6x35",
+        "avg k1,3,2s1,4,2 f32 3x7x35",
+        "max k3s2 d1 f32 2x5000",
+        "max k2s2 f32 1x17x8x9 last",
+        "avg k3s3p1 f32 1x33x10x11 last",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
@@ -498,6 +518,44 @@ static void sweep_named(void)
             if (!status)
                 run_operators(c);
         }
+}
+
+/* Backward in vectors: kernels and strides with rows from one element to three vectors and one, in one plane and
+ * in interleaved ones. */
+static void sweep_backward(void)
+{
+    static const int64_t kernels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31};
+    int cases = 0;
+    for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
+        for (int64_t stride = 1; stride <= 4; stride++)
+            for (int64_t width = 1; width <= 49; width += THOROUGH && kernels[k] < 5 ? 1 : 8) {
+                int64_t last = rng_range(&random_state, 0, 1),
+                        height = rng_range(&random_state, 1, 7);
+                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 19 : 9) : 2,
+                                    height, width};
+                tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1));
+                test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);
+                for (int a = 0; a < 2; a++) {
+                    c.pool.kernel[a] = kernels[k];
+                    c.pool.stride[a] = stride;
+                    c.pool.pad_lo[a] = rng_range(&random_state, 0, kernels[k] / 2);
+                    c.pool.pad_hi[a] = rng_range(&random_state, 0, kernels[k] / 2);
+                    if (!window_fits(shape[1 + a], kernels[k], 1, c.pool.pad_lo[a],
+                                     c.pool.pad_hi[a]))
+                        c.pool.pad_lo[a] = kernels[k] - 1;
+                }
+                c.pool.ceil_mode = rng_next(&random_state) % 2;
+                c.seed = rng_next(&random_state) / 4 * 4 + (uint64_t)rng_range(&random_state, 0, 1);
+                c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+                c.in_layout = c.out_layout = last ? LAST : DENSE;
+                c.pool.count_include_pad = rng_next(&random_state) % 2;
+                for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+                    c.pool.op = (tarn_op)op;
+                    run_case(&c);
+                    cases++;
+                }
+            }
+    printf("backward: %d cases\n", cases);
 }
 
 static int64_t any_power(int most)
@@ -606,6 +664,7 @@ int main(int argc, char **argv)
         call
     SWEEP("1-D", sweep_1d());
     SWEEP("named", sweep_named());
+    SWEEP("backward", sweep_backward());
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
     SWEEP("weights", sweep_weights(300));

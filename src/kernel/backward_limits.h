@@ -5,14 +5,14 @@
 #include "../problem.h"
 
 enum {
-    MOST_READERS = 128,          /* windows that read a cell, on one axis */
-    MOST_STRIDE = 16,            /* on the innermost axis */
-    MOST_ROWS_KEPT = 128,        /* rows of windows that are kept */
-    MOST_TAPS = 1024,            /* of a window whose winner is scattered */
-    ROWS_AHEAD = 8,              /* of cells, when winners are scattered */
-    SCRATCH_BYTES = 64 << 10,    /* on the stack, all rows together */
-    LONGEST_ROW = 2048,          /* elements of a row that is kept */
-    LONGEST_NESTED_ROW = 256,    /* ... where sums over outer axes need more rows on the stack */
+    MOST_READERS = 128,       /* windows that read a cell, on one axis */
+    MOST_STRIDE = 16,         /* on the innermost axis */
+    MOST_ROWS_KEPT = 128,     /* rows of windows that are kept */
+    MOST_TAPS = 1024,         /* of a window whose winner is scattered */
+    ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
+    SCRATCH_BYTES = 64 << 10, /* on the stack, all rows together */
+    LONGEST_ROW = 2048,       /* elements of a row that is kept */
+    LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
 };
 
 /* How many windows of an axis read a cell, at most; MOST_READERS + 1 stands for all that is beyond these
@@ -58,7 +58,7 @@ static inline int64_t scatter_rows(const tarn_problem *problem)
 static inline int64_t scatter_halo(const tarn_problem *problem)
 {
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
-    return 2 * (axis->kernel + axis->stride);
+    return 2 * (axis->kernel + min_i64(axis->stride, MOST_STRIDE));
 }
 
 /* Whether the vector kernels take the problem's windows and the layout of gy and gx, when they use `rows`
@@ -77,8 +77,7 @@ static inline bool slides_backward(const tarn_problem *problem, int64_t rows, in
     int64_t bytes = problem->dtype == TARN_F64 ? 8 : 4; /* of a sum */
     int64_t room = min_i64(SCRATCH_BYTES / bytes / rows, longest) - 3 * LONGEST_VECTOR;
     return problem->axis[inner].stride <= MOST_STRIDE && rows_kept(problem) <= MOST_ROWS_KEPT &&
-           room >= halo + 8 &&
-           problem->stride[TARN_GX][inner] == problem->lanes &&
+           room >= halo + 8 && problem->stride[TARN_GX][inner] == problem->lanes &&
            problem->stride[TARN_GY][inner] == problem->lanes;
 }
 
