@@ -4,6 +4,8 @@
 
 #include "../dispatch.h"
 
+#if HAVE_X86_VECTORS || HAVE_NEON
+
 /* The cells [lo,hi) on the first axis of one plane. */
 static void recompute(const tarn_problem *own, const tarn_tensors *t,
                       const tarn_kernel_row *forward, const tarn_kernel_row *backward,
@@ -45,10 +47,15 @@ static void recomputed_vjp(const tarn_problem *p, const tarn_tensors *t, int64_t
     {                                                                                              \
         recomputed_vjp(p, t, begin, end, TARN_ISA_PORTABLE | (isa));                               \
     }
-#if defined(__x86_64__)
+#if HAVE_X86_VECTORS
 RECOMPUTED_VJP(tarn_sse2_recomputed_vjp, TARN_ISA_SSE2)
 RECOMPUTED_VJP(tarn_avx2_recomputed_vjp, TARN_ISA_SSE2 | TARN_ISA_AVX2)
+#endif
+#if HAVE_AVX512
 RECOMPUTED_VJP(tarn_avx512_recomputed_vjp, TARN_ISA_SSE2 | TARN_ISA_AVX2 | TARN_ISA_AVX512)
-#elif defined(__aarch64__)
+#endif
+#if HAVE_NEON
 RECOMPUTED_VJP(tarn_neon_recomputed_vjp, TARN_ISA_NEON)
+#endif
+
 #endif
