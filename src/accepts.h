@@ -51,7 +51,8 @@ static inline bool windows_slide(const tarn_problem *problem)
         if (inner && (axis->kernel > 64 || axis->stride > 64 ||
                       axis->kernel + (last ? 1 : 7) * axis->stride > 72))
             return false;
-        if (!inner && (axis->kernel > 64 || (outer_taps *= axis->kernel) > 64))
+        if (!inner && (axis->kernel > 64 || axis->dilation > 1 << 20 ||
+                       (outer_taps *= axis->kernel) > 64))
             return false;
     }
     return rows_are_dense(problem);

@@ -108,7 +108,7 @@ static inline void list_outer_taps(tarn_tile *t)
         span[a] = window_taps(&p->axis[a], t->outer[a]);
         entry[a] = span[a].lo;
         cells[a] = inside;
-        inside *= p->axis[a].size;
+        inside = (int64_t)((uint64_t)inside * (uint64_t)p->axis[a].size);
     }
     for (t->outer_taps = 0;;) {
         tarn_outer_tap *tap = &t->outer_tap[t->outer_taps++];
@@ -116,7 +116,9 @@ static inline void list_outer_taps(tarn_tile *t)
         for (int a = 0; a < axes; a++) {
             tap->coordinate[a] = span_at(&span[a], entry[a]);
             tap->tap = tap->tap * p->axis[a].kernel + entry[a];
-            tap->cell += entry[a] * span[a].step * cells[a];
+            /* of use where cells are few (indices), elsewhere it may wrap */
+            tap->cell = (int64_t)((uint64_t)tap->cell +
+                                  (uint64_t)entry[a] * (uint64_t)span[a].step * (uint64_t)cells[a]);
         }
         int a = axes - 1;
         while (a >= 0 && ++entry[a] == span[a].hi) {
@@ -128,7 +130,7 @@ static inline void list_outer_taps(tarn_tile *t)
     }
 }
 
-/* How many outputs of an axis to take, so that `cells(n)` inputs fit. */
+/* How many outputs of an axis read so many cells. */
 static inline int64_t outputs_reading(const tarn_axis *axis, int64_t cells)
 {
     return cells < axis->kernel ? 0 : (cells - axis->kernel) / axis->stride + 1;
@@ -180,6 +182,7 @@ static inline tarn_tiling tiling_of(const tarn_tile *t)
 {
     const tarn_axis *across = t->across, *down = t->down;
     int64_t room = min_i64(TILE_ROW, TILE_CAPACITY / (down->kernel + 7 * down->stride)) - 2 * t->vector;
+    room = max_i64(room, across->kernel + across->stride); /* at least one column of one lane */
     int64_t lanes = min_i64(t->p->lanes, room / (across->kernel + across->stride));
     int64_t columns = outputs_reading(across, room / lanes - across->stride);
     columns = min_i64(across->out, max_i64(1, columns));
