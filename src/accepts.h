@@ -23,10 +23,10 @@ static inline bool windows_are_disjoint(const tarn_problem *problem)
     return true;
 }
 
-/* Whether every window of an axis has a real tap. */
+/* Whether every window of an axis has a real tap. Taps no further apart than the axis is long cannot step over it. */
 static inline bool every_window_reads(const tarn_axis *axis)
 {
-    return axis->lo <= (axis->kernel - 1) * axis->dilation &&
+    return (axis->kernel == 1 || axis->dilation <= axis->size) && axis->lo <= (axis->kernel - 1) * axis->dilation &&
            (axis->out - 1) * axis->stride - axis->lo < axis->size;
 }
 

@@ -8,7 +8,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 for cc in gcc clang; do
     echo "-- $cc"
-    "$cc" -O2 -ffp-contract=off -Iinclude src/*.c src/*/*.c tests/consumer/consumer.c \
+    "$cc" -O0 -ffp-contract=off -Iinclude src/*.c src/*/*.c tests/consumer/consumer.c \
         -o "$tmp/consumer-$cc"
     "$tmp/consumer-$cc"
 done

@@ -119,10 +119,26 @@ static Q naive_toy_value(const scene *s, const window *w, Q const *x)
     return top ? q_add(top, naive_toy_sum(s, w, x)) : q_int(0);
 }
 
+/* Lp: the toy norm of the real taps. */
+static Q naive_toy_norm(const scene *s, const window *w, Q const *x)
+{
+    Q sum = q_int(0), top = q_int(0);
+    for (int k = 0; k < w->taps; k++) {
+        if (!w->tap[k].real)
+            continue;
+        Q size = q_abs(x[w->tap[k].cell]);
+        sum = q_add(sum, q_power(size, s->pool.power));
+        top = q_less(top, size) ? size : top;
+    }
+    return toy_norm(top, s->pool.power, sum);
+}
+
 static Q naive_value(const scene *s, const window *w, Q const *x, int64_t *index)
 {
     if (s->pool.op == TARN_SMOOTH)
         return naive_toy_value(s, w, x);
+    if (s->pool.op == TARN_LP)
+        return naive_toy_norm(s, w, x);
     if (s->pool.op != TARN_AVG) {
         int winner = naive_winner(s, w, x);
         *index = winner < 0 ? -1 : w->tap[winner].cell;
@@ -149,6 +165,8 @@ static void naive_row(const scene *s, const window *w, Q const *x, Q *row)
             s->pool.ties == TARN_TIES_SPLIT ? q_div(whole, q_int(naive_ties(w, x, top))) : whole;
     if (s->pool.op == TARN_SMOOTH && w->real > 0)
         share = q_div(whole, naive_toy_sum(s, w, x));
+    if (s->pool.op == TARN_LP)
+        share = q_over(whole, q_power(naive_toy_norm(s, w, x), s->pool.power - 1));
     for (int k = 0; k < w->taps; k++) {
         row[k] = none;
         if (!w->tap[k].real)
@@ -156,6 +174,8 @@ static void naive_row(const scene *s, const window *w, Q const *x, Q *row)
         Q value = x[w->tap[k].cell];
         if (s->pool.op == TARN_SMOOTH)
             row[k] = q_mul(share, toy_weight(s->pool.beta, value));
+        else if (s->pool.op == TARN_LP)
+            row[k] = q_mul(share, q_signed_power(value, s->pool.power - 1));
         else if (s->pool.op == TARN_AVG)
             row[k] = share;
         else if (s->pool.ties == TARN_TIES_FIRST ? k == winner : q_equal(value, top))
@@ -268,6 +288,7 @@ static void check_rational_case(rng *r, tarn_op op)
     draw_scene(r, &s, op);
     s.pool.beta = (double)rng_range(r, 1, 8) / 4;
     s.pool.beta = signed_by(r, s.pool.beta);
+    s.pool.power = (double)rng_range(r, 1, 3);
     plan_scene(&s, TARN_F64);
     for (int a = 0; a < s.pool.spatial; a++)
         CHECK(s.plan.problem.axis[a].out == s.out[a], "axis %d: %s", a, describe(&s));
@@ -278,7 +299,7 @@ static void check_rational_case(rng *r, tarn_op op)
     check_same_results(&s, &f, &naive);
     CHECK(q_equal(dot(f.gy, f.dy, s.planes * s.outs), dot(f.gx, f.dx, s.planes * s.cells)),
           "adjoint: %s", describe(&s));
-    if (op != TARN_SMOOTH)
+    if (op <= TARN_AVG)
         check_difference_quotient(&s, &f);
     if (is_extreme(&s) && s.pool.ties == TARN_TIES_FIRST) {
         run_rationals(&s, &f, true);
