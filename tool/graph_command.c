@@ -89,12 +89,24 @@ static bool bind(graph_job *job, const tool_named *given, tarn_complaint *compla
     return true;
 }
 
+/* A file that two results go to would lose one of them. */
+static bool check_outputs(const graph_job *job, tarn_complaint *complaint)
+{
+    for (const binding *b = job->binding; b < job->binding + job->bindings; b++)
+        for (const binding *other = job->binding; other < b; other++)
+            if (b->role->written && other->role->written && tarn_output_same(b->path, other->path))
+                return tool_complain_option(
+                    complaint, b->role->option,
+                    "'%.60s' is the same file as '%.60s': one would be lost", b->path, other->path);
+    return true;
+}
+
 static bool bind_all(graph_job *job, tarn_complaint *complaint)
 {
     for (int k = 0; k < job->call->nameds; k++)
         if (!bind(job, &job->call->named[k], complaint))
             return false;
-    return true;
+    return check_outputs(job, complaint);
 }
 
 /* ---- Tensors in files ----------------------------------------------------------------------- */

@@ -56,6 +56,9 @@ static bool choose_pass(job *j, tarn_complaint *complaint)
                                     jvp ? "--jvp" : "--vjp");
     if (indices && tarn_file_kind_of(j->call->value[OPTION_INDICES]) != TARN_FILE_NPY)
         return tool_complain_option(complaint, OPTION_INDICES, "indices are written as .npy only");
+    if (indices && tarn_output_same(j->call->value[OPTION_OUTPUT], j->call->value[OPTION_INDICES]))
+        return tool_complain_option(complaint, OPTION_INDICES,
+                                    "is the same file as --output: one would be lost");
     if (tool_given(j->call, OPTION_JSON) &&
         (strcmp(j->call->value[OPTION_OUTPUT], "-") == 0 ||
          (indices && strcmp(j->call->value[OPTION_INDICES], "-") == 0)))

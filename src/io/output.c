@@ -167,6 +167,36 @@ bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
     return open_beside(output, exists ? &about : NULL, bytes, complaint);
 }
 
+/* ---- Comparing ----------------------------------------------------------------------------- */
+
+static bool find_file(const char *path, struct stat *about)
+{
+    return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, about) : stat(path, about)) == 0;
+}
+
+/* Files that are not there yet: the same name in the same folder. */
+static bool same_place(const char *path, const char *other)
+{
+    char copies[4][OUTPUT_PATH];
+    struct stat folder, other_folder;
+    for (int k = 0; k < 4; k++)
+        snprintf(copies[k], OUTPUT_PATH, "%s", k < 2 ? path : other);
+    return strcmp(basename(copies[0]), basename(copies[2])) == 0 &&
+           stat(dirname(copies[1]), &folder) == 0 && stat(dirname(copies[3]), &other_folder) == 0 &&
+           folder.st_dev == other_folder.st_dev && folder.st_ino == other_folder.st_ino;
+}
+
+bool tarn_output_same(const char *path, const char *other)
+{
+    struct stat file, other_file;
+    bool exists = find_file(path, &file), other_exists = find_file(other, &other_file);
+    if (strcmp(path, other) == 0)
+        return true;
+    if (exists && other_exists)
+        return file.st_dev == other_file.st_dev && file.st_ino == other_file.st_ino;
+    return !exists && !other_exists && same_place(path, other);
+}
+
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 bool tarn_output_write(tarn_output *output, const void *data, size_t size,

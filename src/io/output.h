@@ -38,6 +38,9 @@ static inline void tarn_output_none(tarn_output *output)
     output->file = -1;
 }
 
+/* Whether two outputs would end in the same file, whatever their names; one of them would be lost. */
+bool tarn_output_same(const char *path, const char *other);
+
 /* From now on the signals that end a program remove temporary files first, and a mapped file that
  * shrinks ends it with status FAILED_WORK and a sentence. */
 void tarn_output_guard_signals(void);

@@ -1,6 +1,7 @@
 """Kinds of files in and out: .npy, .npz, PNG, PNM, pipes."""
 
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -202,6 +203,19 @@ def test_same_file_in_and_out(good):
     np.save(good.folder / "x.npy", x)
     good("max", "x.npy", "-o", "x.npy", *KERNEL)
     assert np.array_equal(np.load(good.folder / "x.npy"), pooled(x))
+
+
+@pytest.mark.parametrize("first, second", [
+    ("s.npy", "s.npy"), ("s.npy", "./s.npy"), ("old.npy", "link.npy"), ("hard.npy", "old.npy"), ("-", "-")])
+def test_two_results_for_one_file_are_refused(tarn, first, second):
+    np.save(tarn.folder / "x.npy", pixels((4, 4), "u2"))
+    (tarn.folder / "old.npy").write_bytes(b"old")
+    (tarn.folder / "link.npy").symlink_to("old.npy")
+    os.link(tarn.folder / "old.npy", tarn.folder / "hard.npy")
+    result = tarn("max", "x.npy", "-k2", "-o", first, "--indices", second)
+    assert (result.status, result.out, result.err) == (
+        2, "", "tarn: --indices: is the same file as --output: one would be lost\n")
+    assert (tarn.folder / "old.npy").read_bytes() == b"old" and not (tarn.folder / "s.npy").exists()
 
 
 def test_links_are_followed_and_permissions_kept(good):

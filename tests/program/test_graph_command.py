@@ -171,6 +171,10 @@ def test_errors_name_their_place(tarn, text, place):
     (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "x=y.npy"], 2, "'x' is no output"),
     (["jvp", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.npy"], 2, "--tangent: is missing"),
     (["run", "d.graph", "--cotangent", "y=gy.npy"], 2, "does not go with 'tarn graph run'"),
+    (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.npy", "-o", "a=./y.npy"], 2,
+     "--output: './y.npy' is the same file as 'y.npy': one would be lost"),
+    (["jvp", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "--tangent", "x=dx.npy", "-o", "y=y.npy", "--values",
+      "y=y.npy"], 2, "--values: 'y.npy' is the same file as 'y.npy'"),
     (["dot", "d.graph", "--input", "x=x.npy"], 2, "does not go with 'tarn graph dot'"),
     (["dot", "d.graph", "--pass", "walk"], 2, "'walk' is not run|jvp|vjp"),
 ])
