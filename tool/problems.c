@@ -309,12 +309,32 @@ static bool from_text(const tool_call *call, const char *text, tool_problem *pro
     return true;
 }
 
+static const char *operator_name(const tarn_pool *pool)
+{
+    int k = 0;
+    while (k < tool_command_count - 1 &&
+           !(tool_commands[k].pools && tool_commands[k].op == pool->op &&
+             tool_commands[k].window == pool->window))
+        k++;
+    return tool_commands[k].name;
+}
+
+/* The operator that the command line names, if it does, is that of the string. */
+static bool check_operation(const tool_command *operation, const tarn_pool *pool,
+                            tarn_complaint *complaint)
+{
+    return !operation || (operation->op == pool->op && operation->window == pool->window) ||
+           tool_complain_option(complaint, OPTION_PROBLEM_TEXT, "says %s, but the command %s",
+                                operator_name(pool), operation->name);
+}
+
 /* --problem beside a file: the file must be what the string says. */
-static bool from_text_and_file(const tool_call *call, const char *word, tool_problem *problem,
-                               tarn_complaint *complaint)
+static bool from_text_and_file(const tool_call *call, const tool_command *operation,
+                               const char *word, tool_problem *problem, tarn_complaint *complaint)
 {
     int64_t memory;
     if (!from_text(call, call->value[OPTION_PROBLEM_TEXT], problem, complaint) ||
+        !check_operation(operation, &problem->pool, complaint) ||
         !tool_read_memory(call, &memory, complaint) ||
         !tarn_array_open(word, memory, &problem->file, complaint))
         return false;
@@ -386,7 +406,11 @@ static bool open_problem(const tool_call *call, tool_problem *problem, tarn_comp
         return tarn_complain(complaint, BAD_USAGE, "'%.60s' is one argument too many",
                              call->word[1 + named]);
     if (tool_given(call, OPTION_PROBLEM_TEXT))
-        return from_text_and_file(call, call->word[named], problem, complaint);
+        return from_text_and_file(call,
+                                  pools   ? call->command
+                                  : named ? first
+                                          : NULL,
+                                  call->word[named], problem, complaint);
     return find_operation(call, named, &operation, complaint) &&
            from_options(call, operation, call->word[named], problem, complaint);
 }

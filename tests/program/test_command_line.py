@@ -128,6 +128,11 @@ def test_spatial_axes(good):
     (["max", "x.npy", "-o", "y.npy", "-k2", "--wrong"], "unknown option --wrong (see tarn max --help)"),
     (["shape", "-k2", "--op", "shape", "4x4"], "--op: 'shape' is no operator"),
     (["shape", "global-max", "-k2", "4x4"], "--kernel: does not go with this operator and its windows"),
+    (["max", "x.npy", "-o", "y.npy", "--problem", "avg k2 f32 2x6x6"], "--problem: says avg, but the command max"),
+    (["max", "x.npy", "-o", "y.npy", "--problem", "max a2 f32 2x6x6"],
+     "--problem: says adaptive-max, but the command max"),
+    (["show", "global-lp", "x.npy", "-o", "y.png", "--problem", "max global f32 2x6x6"],
+     "--problem: says global-max, but the command global-lp"),
     (["completion", "tcsh"], "say which shell: tarn completion bash|zsh|fish"),
 ])
 def test_bad_usage(tarn, x, words, message):
