@@ -119,7 +119,9 @@ bool tool_read_integer(const tool_call *call, tool_option_id option, int64_t lea
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno == ERANGE || value < least)
+    if (errno == ERANGE)
+        return tool_complain_option(complaint, option, "'%.60s' is too large for 64 bits", text);
+    if (end == text || *end || value < least)
         return tool_complain_option(complaint, option, "'%.60s' is not an integer from %lld on",
                                     text, (long long)least);
     *number = value;

@@ -117,20 +117,12 @@ static bool same_shape(const tarn_view *a, const tarn_view *b)
            memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
 }
 
-static void write_shape(const tarn_view *view, char *text, size_t room)
-{
-    size_t used = (size_t)snprintf(text, room, view->rank ? "" : "scalar");
-    for (int a = 0; a < view->rank && used < room; a++)
-        used += (size_t)snprintf(text + used, room - used, "%s%lld", a ? "x" : "",
-                                 (long long)view->shape[a]);
-}
-
 static bool complain_shape(const tarn_view *file, const graph_port *port, tarn_complaint *complaint)
 {
     char is[120], should[120];
-    write_shape(file, is, sizeof is);
-    write_shape(&port->view, should, sizeof should);
-    return tarn_complain(complaint, FAILED_WORK, "is %s, but %s is %s in the graph", is, port->name,
+    tool_format_shape(is, sizeof is, file->shape, file->rank);
+    tool_format_shape(should, sizeof should, port->view.shape, port->view.rank);
+    return tarn_complain(complaint, BAD_USAGE, "is %s, but %s is %s in the graph", is, port->name,
                          should);
 }
 

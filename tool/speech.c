@@ -33,12 +33,19 @@ void tool_json_numbers(FILE *file, const int64_t *numbers, int count)
     putc(']', file);
 }
 
+void tool_format_shape(char *text, size_t room, const int64_t *shape, int rank)
+{
+    size_t used = (size_t)snprintf(text, room, rank ? "" : "scalar");
+    for (int a = 0; a < rank && used < room; a++)
+        used +=
+            (size_t)snprintf(text + used, room - used, "%s%lld", a ? "x" : "", (long long)shape[a]);
+}
+
 void tool_print_shape(FILE *file, const int64_t *shape, int rank)
 {
-    for (int a = 0; a < rank; a++)
-        fprintf(file, "%s%lld", a ? "x" : "", (long long)shape[a]);
-    if (rank == 0)
-        fputs("scalar", file);
+    char text[21 * TARN_MAX_RANK + 8];
+    tool_format_shape(text, sizeof text, shape, rank);
+    fputs(text, file);
 }
 
 static void print_json(const tarn_complaint *c)

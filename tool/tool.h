@@ -153,7 +153,8 @@ void tool_print_answer(const char *check, bool ok, const char *note, bool json);
 /* A string with quotes and escapes; a list of numbers such as [1, 64, 56, 56]. */
 void tool_json_string(FILE *file, const char *text);
 void tool_json_numbers(FILE *file, const int64_t *numbers, int count);
-/* 1x64x56x56; "scalar" without axes. */
+/* 1x64x56x56; "scalar" without axes. Cut where the room ends. */
+void tool_format_shape(char *text, size_t room, const int64_t *shape, int rank);
 void tool_print_shape(FILE *file, const int64_t *shape, int rank);
 
 /* Whether to use colours on that stream: a terminal, and NO_COLOR not set. */

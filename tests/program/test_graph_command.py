@@ -166,7 +166,7 @@ def test_errors_name_their_place(tarn, text, place):
     (["run", "d.graph", "-i", "x.npy"], 2, "say NAME=FILE"),
     (["run", "d.graph", "-i", "z=x.npy"], 2, "--input: 'z' is no input of the graph"),
     (["run", "d.graph", "-i", "x=x.npy", "-i", "x=x.npy"], 2, "names x twice"),
-    (["run", "d.graph", "-i", "x=w.npy"], 1, "w.npy: is 2x3x3, but x is 2x6x6 in the graph"),
+    (["run", "d.graph", "-i", "x=w.npy"], 2, "w.npy: is 2x3x3, but x is 2x6x6 in the graph"),
     (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.png"], 2, "'y.png' is not a .npy file"),
     (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "x=y.npy"], 2, "'x' is no output"),
     (["jvp", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.npy"], 2, "--tangent: is missing"),
