@@ -324,9 +324,9 @@ static bool check_verb(graph_job *job, tarn_complaint *complaint)
         graph_file_check(&job->file, path ? &other : NULL, findings, &count, complaint);
     graph_file_close(&other);
     for (int k = 0; k < count && good; k++) {
-        tool_print_answer(findings[k].name, findings[k].holds, findings[k].text,
+        tool_print_answer(findings[k].name, findings[k].verdict, findings[k].text,
                           tool_given(job->call, OPTION_JSON));
-        failures += !findings[k].holds;
+        failures += findings[k].verdict == CHECK_FAILED;
     }
     return good && (failures == 0 ||
                     tarn_complain(complaint, FAILED_WORK, "%d of the checks failed", failures));

@@ -96,18 +96,25 @@ void tool_print_complaint(const tarn_complaint *c, bool json)
     putc('\n', stderr);
 }
 
-void tool_print_answer(const char *check, bool ok, const char *note, bool json)
+tool_verdict tool_judge(double worst, double allowed, double largest)
 {
+    if (!(worst <= allowed))
+        return CHECK_FAILED;
+    return allowed < largest ? CHECK_OK : CHECK_SKIPPED;
+}
+
+void tool_print_answer(const char *check, tool_verdict verdict, const char *note, bool json)
+{
+    static const char *const words[] = {"FAILED", "ok", "skipped"};
+    static const char *const values[] = {"false", "true", "null"};
+    static const char *const colour[] = {"\033[1;31m", "\033[32m", "\033[33m"};
     if (json) {
-        printf("{\"check\": \"%s\", \"ok\": %s, \"note\": ", check, ok ? "true" : "false");
+        printf("{\"check\": \"%s\", \"ok\": %s, \"note\": ", check, values[verdict]);
         tool_json_string(stdout, note);
         puts("}");
         return;
     }
     bool colours = tool_has_colours(stdout);
-    printf("%s%-6s%s  %s: %s\n",
-           !colours ? ""
-           : ok     ? "\033[32m"
-                    : "\033[1;31m",
-           ok ? "ok" : "FAILED", colours ? "\033[0m" : "", check, note);
+    printf("%s%-7s%s %s: %s\n", colours ? colour[verdict] : "", words[verdict],
+           colours ? "\033[0m" : "", check, note);
 }

@@ -147,8 +147,14 @@ bool tool_complain_library(tarn_complaint *complaint, const tarn_error *error);
 /* Prints the complaint to standard error: "tarn: in.npy: byte 8: ...", or one line of JSON. */
 void tool_print_complaint(const tarn_complaint *complaint, bool json);
 
-/* Prints what a check found, as a line of text or of JSON. */
-void tool_print_answer(const char *check, bool ok, const char *note, bool json);
+/* What a check found; skipped where there was nothing that could have failed. */
+typedef enum tool_verdict { CHECK_FAILED, CHECK_OK, CHECK_SKIPPED } tool_verdict;
+
+/* Errors of numbers up to `largest` are `worst` at most. Skipped if every number could pass. */
+tool_verdict tool_judge(double worst, double allowed, double largest);
+
+/* Prints what a check found, as a line of text or of JSON ("ok" is null if it was skipped). */
+void tool_print_answer(const char *check, tool_verdict verdict, const char *note, bool json);
 
 /* A string with quotes and escapes; a list of numbers such as [1, 64, 56, 56]. */
 void tool_json_string(FILE *file, const char *text);

@@ -238,6 +238,17 @@ def test_check(good, problem):
     assert all(line.startswith("ok      ") for line in out[1:])
 
 
+@pytest.mark.parametrize("array, skipped", [
+    (np.zeros((0, 4, 4), "f4"), 3), (np.zeros((4, 4)), 1), (np.full((4, 4), np.inf), 1),
+    (np.arange(16.0).reshape(4, 4) * 1e300, 1)])
+def test_checks_without_anything_to_compare_are_skipped(good, array, skipped):
+    np.save(good.folder / "x.npy", array)
+    words = [line.split()[0] for line in good("check", "max", "x.npy", "-k2").out.splitlines()[1:]]
+    assert words == ["ok"] * (3 - skipped) + ["skipped"] * skipped
+    told = [json.loads(line)["ok"] for line in good("check", "max", "x.npy", "-k2", "--json").out.splitlines()]
+    assert told == [True] * (3 - skipped) + [None] * skipped
+
+
 def test_check_of_the_picture(good):
     out = good("check", f"{SOURCE}/examples/data/tarn.pgm", "-k3", "-s2", "-p1", "--json").out
     assert [json.loads(line)["ok"] for line in out.splitlines()] == [True] * 3

@@ -135,7 +135,25 @@ def test_checks_of_narrow_and_whole_numbers(good):
     (good.folder / "g.graph").write_text(
         "x = input f16 4x4\nk = input i32 4x4\na = max x kernel=2\nb = max k kernel=2\nreturn a b\n")
     out = good("graph", "check", "g.graph").out
-    assert "not tried: a type narrower than f32" in out and out.count("ok      ") == 3
+    assert "skipped finite differences: a type narrower than f32" in out and out.count("ok      ") == 2
+
+
+@pytest.mark.parametrize("text, fill, skipped", [
+    ("x = input f64 0x8x8\na = max x kernel=2\nreturn a\n", None,
+     ["adjoint identity", "finite differences", "specification"]),
+    ("x = input i32 8x8\na = max x kernel=2\nreturn a\n", None, ["adjoint identity", "finite differences"]),
+    ("x = input f64 8x8\na = max x kernel=2\nreturn a\n", np.inf, ["finite differences"]),
+    ("x = input f64 8x8\na = max x kernel=2\nreturn a\n", 0, ["finite differences"]),
+    ("x = input f64 8x8\na = max x kernel=2\nb = scale a factor=1e-9\nreturn b\n", None, ["finite differences"]),
+])
+def test_checks_without_anything_to_compare_are_skipped(good, text, fill, skipped):
+    (good.folder / "g.graph").write_text(text)
+    np.save(good.folder / "x.npy", np.full((8, 8), fill or 0, "f8"))
+    given = [] if fill is None else ["-i", "x.npy"]
+    lines = [json.loads(line) for line in good("graph", "check", "g.graph", *given, "--json").out.splitlines()]
+    assert len(lines) == 3
+    assert [line["check"] for line in lines if line["ok"] is None] == skipped
+    assert all(line["ok"] is True for line in lines if line["check"] not in skipped)
 
 
 def test_dot(good):
