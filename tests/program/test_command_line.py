@@ -179,6 +179,12 @@ def test_help_has_an_example_that_parses(good, tarn, command):
         assert option + " " in text + " "
 
 
+@pytest.mark.parametrize("command", ["max", "show", "graph"])
+def test_help_says_what_standard_output_gets(good, command):
+    text = " ".join(good(command, "--help").out.split())
+    assert "- is standard output, as .npy (show: PNG; graph dot: text)" in text
+
+
 def test_every_command_is_everywhere(good):
     text = good("--help").out
     found = re.findall(r"^  ([a-z-]+)  ", text, re.M)
