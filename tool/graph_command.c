@@ -260,7 +260,7 @@ static bool check_inputs(const graph_file *file, tarn_complaint *complaint)
 static bool writes_to_stdout(const graph_job *job)
 {
     for (int k = 0; k < job->bindings; k++)
-        if (job->binding[k].role->written && strcmp(job->binding[k].path, "-") == 0)
+        if (job->binding[k].role->written && tarn_output_is_standard(job->binding[k].path))
             return true;
     return false;
 }

@@ -60,8 +60,8 @@ static bool choose_pass(job *j, tarn_complaint *complaint)
         return tool_complain_option(complaint, OPTION_INDICES,
                                     "is the same file as --output: one would be lost");
     if (tool_given(j->call, OPTION_JSON) &&
-        (strcmp(j->call->value[OPTION_OUTPUT], "-") == 0 ||
-         (indices && strcmp(j->call->value[OPTION_INDICES], "-") == 0)))
+        (tarn_output_is_standard(j->call->value[OPTION_OUTPUT]) ||
+         (indices && tarn_output_is_standard(j->call->value[OPTION_INDICES]))))
         return tool_complain_option(complaint, OPTION_JSON,
                                     "does not go with a result on standard output");
     j->pass = jvp ? TARN_JVP : vjp ? TARN_VJP : indices ? TARN_FORWARD_INDICES : TARN_FORWARD;

@@ -141,13 +141,25 @@ static bool open_direct(tarn_output *o, tarn_complaint *complaint)
     return o->file >= 0 || tarn_complain_errno(complaint, o->path, "cannot be written");
 }
 
+bool tarn_output_is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
+bool tarn_output_is_stream(const char *path)
+{
+    struct stat about;
+    return tarn_output_is_standard(path) ||
+           (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
+}
+
 bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
                       tarn_complaint *complaint)
 {
     struct stat about;
     char resolved[PATH_MAX > OUTPUT_PATH ? PATH_MAX : OUTPUT_PATH];
     *output = (tarn_output){.file = -1};
-    if (strcmp(path, "-") == 0) {
+    if (tarn_output_is_standard(path)) {
         output->direct = true;
         output->file = dup(STDOUT_FILENO);
         snprintf(output->path, sizeof output->path, "standard output");
@@ -171,7 +183,7 @@ bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
 
 static bool find_file(const char *path, struct stat *about)
 {
-    return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, about) : stat(path, about)) == 0;
+    return (tarn_output_is_standard(path) ? fstat(STDOUT_FILENO, about) : stat(path, about)) == 0;
 }
 
 /* Files that are not there yet: the same name in the same folder. */

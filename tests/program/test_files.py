@@ -2,12 +2,14 @@
 
 import io
 import os
+import subprocess
 import zipfile
 
 import numpy as np
 import pytest
 
 import png_files
+from conftest import PROGRAM
 
 KERNEL = ["-k2"]
 
@@ -196,6 +198,30 @@ def test_pipes(good):
     np.save(buffer, x)
     result = good("max", "-", "-o", "-", "--memory", "64K", *KERNEL, stdin=buffer.getvalue(), text=False)
     assert np.array_equal(np.load(io.BytesIO(result.out)), pooled(x))
+
+
+def test_streams_without_an_extension(good):
+    np.save(good.folder / "x.npy", pixels((6, 6), "u1"))
+    good("max", "x.npy", "-o", "y.npy", *KERNEL)
+    expected = (good.folder / "y.npy").read_bytes()
+    assert good("max", "x.npy", "-o", "/dev/stdout", *KERNEL, text=False).out == expected
+    good("max", "x.npy", "-o", "/dev/null", *KERNEL)
+    os.mkfifo(good.folder / "pipe")
+    with subprocess.Popen(["cat", good.folder / "pipe"], stdout=subprocess.PIPE) as reader:
+        good("max", "x.npy", "-o", "pipe", *KERNEL)
+        assert reader.stdout.read() == expected
+    assert good("show", "max", "x.npy", "-o", "/dev/stdout", *KERNEL, text=False).out.startswith(b"\x89PNG")
+
+
+def test_standard_output_that_is_a_file_is_not_replaced(good):
+    np.save(good.folder / "x.npy", pixels((6, 6), "u1"))
+    out = good.folder / "out"
+    with open(out, "wb") as file:
+        file.write(b"before")
+        file.flush()
+        subprocess.run([PROGRAM, "max", "x.npy", "-o", "/dev/stdout", *KERNEL], cwd=good.folder, stdout=file, check=True)
+    good("max", "x.npy", "-o", "y.npy", *KERNEL)
+    assert out.read_bytes() == b"before" + (good.folder / "y.npy").read_bytes()
 
 
 def test_same_file_in_and_out(good):
