@@ -257,6 +257,14 @@ static bool check_inputs(const graph_file *file, tarn_complaint *complaint)
     return true;
 }
 
+static bool writes(const graph_job *job)
+{
+    for (int k = 0; k < job->bindings; k++)
+        if (job->binding[k].role->written)
+            return true;
+    return false;
+}
+
 static bool writes_to_stdout(const graph_job *job)
 {
     for (int k = 0; k < job->bindings; k++)
@@ -281,9 +289,10 @@ static bool report(const graph_job *job, const tarn_program *program, tarn_compl
     else if (!tool_given(job->call, OPTION_QUIET))
         fprintf(to,
                 "%d values, %d steps; beside inputs and outputs %lld bytes at the peak, %lld "
-                "without reuse\n",
+                "without reuse\n%s",
                 tarn_graph_values(job->file.graph), memory.steps, (long long)memory.arena,
-                (long long)memory.without_reuse);
+                (long long)memory.without_reuse,
+                writes(job) ? "" : "nothing was written: say -o NAME=FILE\n");
     return true;
 }
 

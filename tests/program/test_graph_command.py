@@ -85,9 +85,19 @@ def test_memory_is_reported(good):
     words = ["graph", "run", GRAPHS / "motion.graph", "--input", "x.npy", "-o", "dx.npy"]
     assert good(*words).out == ("5 values, 5 steps; beside inputs and outputs 154112 bytes at the peak, "
                                 "230912 without reuse\n")
+    assert good(*words[:-2]).out == good(*words).out + "nothing was written: say -o NAME=FILE\n"
+    assert good(*words[:-2], "--quiet").out == ""
     said = json.loads(good(*words, "--json").out)
     assert said["peak_bytes"] == 154112 and said["bytes_without_reuse"] == 230912
     assert good(*words, "--quiet").out == ""
+
+
+def test_pictures_come_in(good):
+    picture = np.arange(24, dtype="u1").reshape(4, 6)
+    (good.folder / "x.pgm").write_bytes(b"P5 6 4 255\n" + picture.tobytes())
+    (good.folder / "g.graph").write_text("x = input u8 4x6\ny = max x kernel=2\nreturn y\n")
+    good("graph", "run", "g.graph", "-i", "x.pgm", "-o", "y.npy")
+    assert np.array_equal(loaded(good, "y.npy"), picture[1::2, 1::2])
 
 
 def test_standard_output(good):
