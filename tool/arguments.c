@@ -96,6 +96,11 @@ static bool take_argument(parser *p, bool *only_words)
     return word[1] == '-' ? take_long(p, word + 2) : take_short(p, word + 1);
 }
 
+bool tool_complain_command(tarn_complaint *complaint, const char *name)
+{
+    return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s' (see tarn --help)", name);
+}
+
 bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *complaint)
 {
     parser p = {.argc = argc, .at = 2, .argv = argv, .call = call, .complaint = complaint};
@@ -104,8 +109,7 @@ bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *co
     if (argc < 2)
         return tarn_complain(complaint, BAD_USAGE, "no command (see tarn --help)");
     if (!call->command)
-        return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s' (see tarn --help)",
-                             argv[1]);
+        return tool_complain_command(complaint, argv[1]);
     while (p.at < argc)
         if (!take_argument(&p, &only_words))
             return false;

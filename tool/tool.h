@@ -95,6 +95,9 @@ static inline bool tool_given(const tool_call *call, tool_option_id option)
 /* Parses argv[1..]. */
 bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *complaint);
 
+/* A complaint about a command that is not in the table; returns false. */
+bool tool_complain_command(tarn_complaint *complaint, const char *name);
+
 /* A complaint about an option of the table; does not return true. */
 #define tool_complain_option(complaint, option, ...)                                               \
     tarn_complain_option(complaint, tool_option_text(option), __VA_ARGS__)

@@ -74,6 +74,7 @@ def test_spatial_axes(good):
 @pytest.mark.parametrize("words, message", [
     ([], "no command (see tarn --help)"),
     (["mix"], "unknown command 'mix' (see tarn --help)"),
+    (["help", "mix"], "unknown command 'mix' (see tarn --help)"),
     (["max"], "--output: is missing: say -o FILE"),
     (["max", "-o", "y.npy"], "nothing to work on: tarn max IN"),
     (["max", "x.npy", "-o", "y.npy"], "--kernel: is missing: say --kernel N"),
@@ -172,7 +173,7 @@ def test_silence(good, x):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_that_parses(good, tarn, command):
     text = good(command, "--help").out
-    assert text.startswith(f"tarn {command}: ")
+    assert text.startswith(f"tarn {command}: ") and good("help", command).out == text
     example = re.search(r"^Example: (.*)$", text, re.M).group(1)
     assert example.startswith(f"tarn {command}")
     for option in re.findall(r"(?<= )--[a-z-]+", example):
