@@ -166,6 +166,15 @@ def test_checks_without_anything_to_compare_are_skipped(good, text, fill, skippe
     assert all(line["ok"] is True for line in lines if line["check"] not in skipped)
 
 
+def test_differences_mostly_at_kinks_are_skipped(good):
+    (good.folder / "g.graph").write_text("x = input f64 8x8\na = max x kernel=2\nreturn a\n")
+    x = np.zeros((8, 8))
+    x[:2, :2] = np.arange(4).reshape(2, 2)  # one window of sixteen without a tie
+    np.save(good.folder / "x.npy", x)
+    out = good("graph", "check", "g.graph", "-i", "x.npy").out
+    assert "\nskipped finite differences: 16 numbers, 1" in out
+
+
 def test_dot(good):
     for words in ([], ["--pass", "vjp"]):
         out = good("graph", "dot", GRAPHS / "spp.graph", *words).out
