@@ -29,7 +29,7 @@ window = --kernel 3 --stride 2 --pad 1
 run: ## Build the program and show what it does, on a picture
 	@tools/setup.sh build
 	@$(configure) >/dev/null
-	$(build) --target tarn_tool
+	$(build) --target tarn_tool tarn_manual
 	@mkdir -p build/run
 	build/tarn max $(picture) -o build/run/pooled.png $(window)
 	build/tarn show max $(picture) -o build/run/show.png $(window)
@@ -39,6 +39,7 @@ run: ## Build the program and show what it does, on a picture
 	@echo "The picture:           $(picture)"
 	@echo "Pooled:                build/run/pooled.png"
 	@echo "What happened to it:   build/run/show.png"
+	@echo "The manual page:       man build/tarn.1"
 	@echo "More:                  build/tarn --help, docs/tutorial.md, make demo"
 
 demo: ## Run the demonstration of the library, in the terminal

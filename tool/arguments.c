@@ -96,6 +96,11 @@ static bool take_argument(parser *p, bool *only_words)
     return word[1] == '-' ? take_long(p, word + 2) : take_short(p, word + 1);
 }
 
+bool tool_complain_command(tarn_complaint *complaint, const char *name)
+{
+    return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s' (see tarn --help)", name);
+}
+
 bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *complaint)
 {
     parser p = {.argc = argc, .at = 2, .argv = argv, .call = call, .complaint = complaint};
@@ -104,8 +109,7 @@ bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *co
     if (argc < 2)
         return tarn_complain(complaint, BAD_USAGE, "no command (see tarn --help)");
     if (!call->command)
-        return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s' (see tarn --help)",
-                             argv[1]);
+        return tool_complain_command(complaint, argv[1]);
     while (p.at < argc)
         if (!take_argument(&p, &only_words))
             return false;
@@ -119,7 +123,9 @@ bool tool_read_integer(const tool_call *call, tool_option_id option, int64_t lea
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno == ERANGE || value < least)
+    if (errno == ERANGE)
+        return tool_complain_option(complaint, option, "'%.60s' is too large for 64 bits", text);
+    if (end == text || *end || value < least)
         return tool_complain_option(complaint, option, "'%.60s' is not an integer from %lld on",
                                     text, (long long)least);
     *number = value;

@@ -221,7 +221,7 @@ static bool check_adjoint(const graph_file *file, graph_finding *found, tarn_com
     /* Every node rounds each of its results once, or a few times in a sum. */
     double allowed = 8 * coarsest(file) * (tarn_graph_values(file->graph) + 4) * size;
     found->name = "adjoint identity";
-    found->holds = fabs(left - right) <= allowed;
+    found->verdict = isfinite(size) ? tool_judge(fabs(left - right), allowed, size) : CHECK_SKIPPED;
     snprintf(found->text, sizeof found->text, "<gy, J dx> = %.9g, <J' gy, dx> = %.9g", left, right);
     return true;
 }
@@ -249,7 +249,7 @@ static bool move_inputs(graph_file *file, double *const *at, double h)
 /* What is known about one output: its values at x - h dx, x and x + h dx. */
 typedef struct differences {
     int64_t count, kinks;
-    double worst; /* |difference quotient - tangent| */
+    double worst, largest; /* |difference quotient - tangent|, |tangent| */
 } differences;
 
 static void compare(const double *before, const double *at, const double *after,
@@ -257,11 +257,16 @@ static void compare(const double *before, const double *at, const double *after,
 {
     for (int64_t k = 0; k < count; k++) {
         double left = (at[k] - before[k]) / h, right = (after[k] - at[k]) / h;
+        double error = fabs((left + right) / 2 - tangent[k]);
+        if (!isfinite(left) || !isfinite(right))
+            continue; /* infinities and NaN have no differences */
         d->count++;
-        if (fabs(right - left) > kink)
+        if (fabs(right - left) > kink) {
             d->kinks++; /* a maximum changes hands between the three: no derivative to compare */
-        else
-            d->worst = fmax(d->worst, fabs((left + right) / 2 - tangent[k]));
+            continue;
+        }
+        d->worst = fmax(d->worst, isnan(error) ? INFINITY : error);
+        d->largest = fmax(d->largest, fabs(tangent[k]));
     }
 }
 
@@ -333,7 +338,8 @@ static bool read_inputs(const graph_file *file, double **x, double *size)
 
 static void judge_differences(const differences *d, double allowed, graph_finding *found)
 {
-    found->holds = d->worst <= allowed && (2 * d->kinks < d->count || d->count == 0);
+    bool mostly_kinks = 2 * d->kinks >= d->count; /* too little is left to be called fine */
+    found->verdict = tool_judge(d->worst, allowed, mostly_kinks ? 0 : d->largest);
     snprintf(found->text, sizeof found->text,
              "%lld numbers, %lld of them at kinks; greatest error %.2g", (long long)d->count,
              (long long)d->kinks, d->worst);
@@ -346,10 +352,10 @@ static bool check_differences(graph_file *file, graph_finding *found, tarn_compl
     double size = 1, allowed = f64 ? 1e-4 : 2e-2;
     differences d = {0};
     found->name = "finite differences";
-    found->holds = true;
+    found->verdict = CHECK_SKIPPED;
     if (coarsest(file) > 0x1p-24)
         return snprintf(found->text, sizeof found->text,
-                        "not tried: a type narrower than f32 has too few digits"),
+                        "a type narrower than f32 has too few digits"),
                true;
     double **x = calloc((size_t)file->inputs + 1, sizeof *x);
     double **values = calloc(PLACES * (size_t)file->outputs + 1, sizeof *values);
@@ -365,19 +371,34 @@ static bool check_differences(graph_file *file, graph_finding *found, tarn_compl
 
 /* ---- Other programs ------------------------------------------------------------------------- */
 
+static bool any_numbers(const graph_port *ports, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (tarn_view_bytes(&ports[k].view) > 0)
+            return true;
+    return false;
+}
+
+static tool_verdict judge_bits(const graph_file *file, int differing)
+{
+    bool numbers =
+        any_numbers(file->input, file->inputs) || any_numbers(file->output, file->outputs);
+    return differing > 0 ? CHECK_FAILED : numbers ? CHECK_OK : CHECK_SKIPPED;
+}
+
 /* The same graph where every value is kept and every node is the specification's. */
 static bool check_specification(graph_file *file, const results *fast, graph_finding *found,
                                 tarn_complaint *complaint)
 {
     found->name = "specification";
-    found->holds = true;
+    found->verdict = CHECK_SKIPPED;
     if (!(tarn_isa_available() & TARN_ISA_SPEC))
-        return snprintf(found->text, sizeof found->text, "not tried: TARN_ISA leaves it out"), true;
+        return snprintf(found->text, sizeof found->text, "TARN_ISA leaves it out"), true;
     file->options.isa = TARN_ISA_SPEC;
     if (!graph_file_keep_all(file, complaint) || !compute(file, fast->outputs, complaint))
         return false;
     int count = differing(file, fast), all = 2 * fast->outputs + fast->inputs;
-    found->holds = count == 0;
+    found->verdict = judge_bits(file, count);
     snprintf(found->text, sizeof found->text,
              "every value kept, every node the specification: %d of %d tensors have the same bits",
              all - count, all);
@@ -430,7 +451,7 @@ static bool check_same(const graph_file *file, graph_file *other, const results 
         return false;
     int count = differing(other, fast);
     found->name = "same as";
-    found->holds = count == 0;
+    found->verdict = judge_bits(file, count);
     snprintf(found->text, sizeof found->text,
              count ? "%.80s: %d of its tensors have other bits"
                    : "%.80s: values, tangents and gradients have the same bits",

@@ -89,12 +89,24 @@ static bool bind(graph_job *job, const tool_named *given, tarn_complaint *compla
     return true;
 }
 
+/* A file that two results go to would lose one of them. */
+static bool check_outputs(const graph_job *job, tarn_complaint *complaint)
+{
+    for (const binding *b = job->binding; b < job->binding + job->bindings; b++)
+        for (const binding *other = job->binding; other < b; other++)
+            if (b->role->written && other->role->written && tarn_output_same(b->path, other->path))
+                return tool_complain_option(
+                    complaint, b->role->option,
+                    "'%.60s' is the same file as '%.60s': one would be lost", b->path, other->path);
+    return true;
+}
+
 static bool bind_all(graph_job *job, tarn_complaint *complaint)
 {
     for (int k = 0; k < job->call->nameds; k++)
         if (!bind(job, &job->call->named[k], complaint))
             return false;
-    return true;
+    return check_outputs(job, complaint);
 }
 
 /* ---- Tensors in files ----------------------------------------------------------------------- */
@@ -105,20 +117,12 @@ static bool same_shape(const tarn_view *a, const tarn_view *b)
            memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
 }
 
-static void write_shape(const tarn_view *view, char *text, size_t room)
-{
-    size_t used = (size_t)snprintf(text, room, view->rank ? "" : "scalar");
-    for (int a = 0; a < view->rank && used < room; a++)
-        used += (size_t)snprintf(text + used, room - used, "%s%lld", a ? "x" : "",
-                                 (long long)view->shape[a]);
-}
-
 static bool complain_shape(const tarn_view *file, const graph_port *port, tarn_complaint *complaint)
 {
     char is[120], should[120];
-    write_shape(file, is, sizeof is);
-    write_shape(&port->view, should, sizeof should);
-    return tarn_complain(complaint, FAILED_WORK, "is %s, but %s is %s in the graph", is, port->name,
+    tool_format_shape(is, sizeof is, file->shape, file->rank);
+    tool_format_shape(should, sizeof should, port->view.shape, port->view.rank);
+    return tarn_complain(complaint, BAD_USAGE, "is %s, but %s is %s in the graph", is, port->name,
                          should);
 }
 
@@ -253,10 +257,18 @@ static bool check_inputs(const graph_file *file, tarn_complaint *complaint)
     return true;
 }
 
+static bool writes(const graph_job *job)
+{
+    for (int k = 0; k < job->bindings; k++)
+        if (job->binding[k].role->written)
+            return true;
+    return false;
+}
+
 static bool writes_to_stdout(const graph_job *job)
 {
     for (int k = 0; k < job->bindings; k++)
-        if (job->binding[k].role->written && strcmp(job->binding[k].path, "-") == 0)
+        if (job->binding[k].role->written && tarn_output_is_standard(job->binding[k].path))
             return true;
     return false;
 }
@@ -277,9 +289,10 @@ static bool report(const graph_job *job, const tarn_program *program, tarn_compl
     else if (!tool_given(job->call, OPTION_QUIET))
         fprintf(to,
                 "%d values, %d steps; beside inputs and outputs %lld bytes at the peak, %lld "
-                "without reuse\n",
+                "without reuse\n%s",
                 tarn_graph_values(job->file.graph), memory.steps, (long long)memory.arena,
-                (long long)memory.without_reuse);
+                (long long)memory.without_reuse,
+                writes(job) ? "" : "nothing was written: say -o NAME=FILE\n");
     return true;
 }
 
@@ -320,9 +333,9 @@ static bool check_verb(graph_job *job, tarn_complaint *complaint)
         graph_file_check(&job->file, path ? &other : NULL, findings, &count, complaint);
     graph_file_close(&other);
     for (int k = 0; k < count && good; k++) {
-        tool_print_answer(findings[k].name, findings[k].holds, findings[k].text,
+        tool_print_answer(findings[k].name, findings[k].verdict, findings[k].text,
                           tool_given(job->call, OPTION_JSON));
-        failures += !findings[k].holds;
+        failures += findings[k].verdict == CHECK_FAILED;
     }
     return good && (failures == 0 ||
                     tarn_complain(complaint, FAILED_WORK, "%d of the checks failed", failures));

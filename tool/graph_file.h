@@ -62,7 +62,7 @@ bool graph_file_keep_all(graph_file *file, tarn_complaint *complaint);
 /* What a check found. */
 typedef struct graph_finding {
     const char *name;
-    bool holds;
+    tool_verdict verdict;
     char text[160];
 } graph_finding;
 

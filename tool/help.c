@@ -56,7 +56,7 @@ void tool_print_help(const tool_command *command)
     for (int k = 0; k < tool_command_count; k++)
         printf("  %-16s  %s\n", tool_commands[k].name, tool_commands[k].summary);
     puts(
-        "\n  tarn COMMAND --help   what a command takes, with an example\n"
+        "\n  tarn COMMAND --help   what a command takes, with an example; also tarn help COMMAND\n"
         "  tarn --version        the version\n\n"
         "Files: .npy, .npz (FILE.npz:NAME for a member), PNG, PNM; - is standard input or output.");
 }

@@ -56,9 +56,12 @@ static bool choose_pass(job *j, tarn_complaint *complaint)
                                     jvp ? "--jvp" : "--vjp");
     if (indices && tarn_file_kind_of(j->call->value[OPTION_INDICES]) != TARN_FILE_NPY)
         return tool_complain_option(complaint, OPTION_INDICES, "indices are written as .npy only");
+    if (indices && tarn_output_same(j->call->value[OPTION_OUTPUT], j->call->value[OPTION_INDICES]))
+        return tool_complain_option(complaint, OPTION_INDICES,
+                                    "is the same file as --output: one would be lost");
     if (tool_given(j->call, OPTION_JSON) &&
-        (strcmp(j->call->value[OPTION_OUTPUT], "-") == 0 ||
-         (indices && strcmp(j->call->value[OPTION_INDICES], "-") == 0)))
+        (tarn_output_is_standard(j->call->value[OPTION_OUTPUT]) ||
+         (indices && tarn_output_is_standard(j->call->value[OPTION_INDICES]))))
         return tool_complain_option(complaint, OPTION_JSON,
                                     "does not go with a result on standard output");
     j->pass = jvp ? TARN_JVP : vjp ? TARN_VJP : indices ? TARN_FORWARD_INDICES : TARN_FORWARD;
@@ -403,13 +406,30 @@ static tarn_view result_view(const job *j, tarn_dtype dtype, int *spatial)
     return view;
 }
 
+/* The picture whose type and colour the result keeps; NULL if there is none. */
+static const tarn_array *find_model(const job *j)
+{
+    return tarn_array_is_picture(&j->problem.file) && j->pass < TARN_JVP ? &j->problem.file : NULL;
+}
+
+/* Results that no --dtype makes integers do not become pictures on their own. */
+static bool check_kind(const job *j, tarn_complaint *complaint)
+{
+    tarn_file_kind kind = tarn_file_kind_of(j->call->value[OPTION_OUTPUT]);
+    bool floating = j->pass >= TARN_JVP || j->pool.op == TARN_SMOOTH || j->pool.op == TARN_LP;
+    return kind == TARN_FILE_NPY || kind == TARN_FILE_UNKNOWN || !floating || find_model(j) ||
+           tool_complain_option(complaint, OPTION_OUTPUT,
+                                "pictures hold u8 and u16, which %s is not: write .npy",
+                                j->pass >= TARN_JVP ? "a derivative" : j->call->command->name);
+}
+
 static bool open_results(job *j, tarn_complaint *complaint)
 {
     int spatial;
-    bool picture = tarn_array_is_picture(&j->problem.file);
     tarn_view view = result_view(j, j->problem.x.dtype, &spatial);
-    const tarn_array *like = picture && j->pass < TARN_JVP ? &j->problem.file : NULL;
-    if (!tool_result_open(&j->result, j->call->value[OPTION_OUTPUT], &view, spatial,
+    const tarn_array *like = find_model(j);
+    if (!check_kind(j, complaint) ||
+        !tool_result_open(&j->result, j->call->value[OPTION_OUTPUT], &view, spatial,
                           j->problem.channels_last, j->problem.file.fortran, like, j->memory,
                           complaint))
         return false;

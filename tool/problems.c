@@ -47,8 +47,9 @@ static bool read_values(const tool_call *call, tool_option_id option, int64_t *l
         n++;
     } while (good && *text == ',' && text++);
     if (!good || *text)
-        return tool_complain_option(complaint, option, "'%.60s' is not %s", call->value[option],
-                                    tool_options[option].argument);
+        return tool_complain_option(complaint, option, "'%.60s' is %s%s", call->value[option],
+                                    errno == ERANGE ? "too large for " : "not ",
+                                    errno == ERANGE ? "64 bits" : tool_options[option].argument);
     for (int a = n; a < TARN_MAX_SPATIAL; a++) {
         lo[a] = lo[0];
         if (hi)
@@ -246,8 +247,9 @@ static bool read_shape(const char *word, tarn_view *view, tarn_complaint *compla
         good = take_integer(&text, &shape[rank++]);
     } while (good && *text == 'x' && text++);
     if (!good || *text)
-        return tarn_complain(complaint, BAD_USAGE, "'%.60s' is not a shape such as 1x64x112x112",
-                             word);
+        return tarn_complain(complaint, BAD_USAGE, "'%.60s' is %s", word,
+                             errno == ERANGE ? "too large for 64 bits"
+                                             : "not a shape such as 1x64x112x112");
     *view = tarn_view_dense(NULL, TARN_F32, rank, shape);
     return true;
 }
@@ -309,12 +311,46 @@ static bool from_text(const tool_call *call, const char *text, tool_problem *pro
     return true;
 }
 
+static const char *operator_name(const tarn_pool *pool)
+{
+    int k = 0;
+    while (k < tool_command_count - 1 &&
+           !(tool_commands[k].pools && tool_commands[k].op == pool->op &&
+             tool_commands[k].window == pool->window))
+        k++;
+    return tool_commands[k].name;
+}
+
+/* The operator that the command line names, if it does, is that of the string. */
+static bool check_operation(const tool_command *operation, const tarn_pool *pool,
+                            tarn_complaint *complaint)
+{
+    return !operation || (operation->op == pool->op && operation->window == pool->window) ||
+           tool_complain_option(complaint, OPTION_PROBLEM_TEXT, "says %s, but the command %s",
+                                operator_name(pool), operation->name);
+}
+
+static bool check_shape(const tarn_view *file, const tool_problem *problem,
+                        tarn_complaint *complaint)
+{
+    char is[120], should[120];
+    const tarn_view *x = &problem->x;
+    if (file->rank == x->rank &&
+        memcmp(file->shape, x->shape, (size_t)x->rank * sizeof *x->shape) == 0)
+        return true;
+    tool_format_shape(is, sizeof is, file->shape, file->rank);
+    tool_format_shape(should, sizeof should, x->shape, x->rank);
+    return tarn_complain(complaint, BAD_USAGE, "is %s%s, but the problem string says %s", is,
+                         problem->channels_last ? ", channels first" : "", should);
+}
+
 /* --problem beside a file: the file must be what the string says. */
-static bool from_text_and_file(const tool_call *call, const char *word, tool_problem *problem,
-                               tarn_complaint *complaint)
+static bool from_text_and_file(const tool_call *call, const tool_command *operation,
+                               const char *word, tool_problem *problem, tarn_complaint *complaint)
 {
     int64_t memory;
     if (!from_text(call, call->value[OPTION_PROBLEM_TEXT], problem, complaint) ||
+        !check_operation(operation, &problem->pool, complaint) ||
         !tool_read_memory(call, &memory, complaint) ||
         !tarn_array_open(word, memory, &problem->file, complaint))
         return false;
@@ -323,10 +359,8 @@ static bool from_text_and_file(const tool_call *call, const char *word, tool_pro
                              tarn_array_is_picture(&problem->file);
     tarn_view x =
         tool_logical_view(&problem->file.view, problem->pool.spatial, problem->channels_last);
-    if (x.rank != problem->x.rank ||
-        memcmp(x.shape, problem->x.shape, (size_t)x.rank * sizeof *x.shape) != 0)
-        return tarn_complain(complaint, BAD_USAGE,
-                             "has another shape than the problem string says");
+    if (!check_shape(&x, problem, complaint))
+        return false;
     x.dtype = problem->x.dtype;
     problem->x = x;
     *complaint = tarn_no_complaint();
@@ -386,7 +420,11 @@ static bool open_problem(const tool_call *call, tool_problem *problem, tarn_comp
         return tarn_complain(complaint, BAD_USAGE, "'%.60s' is one argument too many",
                              call->word[1 + named]);
     if (tool_given(call, OPTION_PROBLEM_TEXT))
-        return from_text_and_file(call, call->word[named], problem, complaint);
+        return from_text_and_file(call,
+                                  pools   ? call->command
+                                  : named ? first
+                                          : NULL,
+                                  call->word[named], problem, complaint);
     return find_operation(call, named, &operation, complaint) &&
            from_options(call, operation, call->word[named], problem, complaint);
 }

@@ -57,11 +57,14 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* What kind of picture a name asks for; standard output is a PNG. False for kinds without colours. */
+/* What kind of picture a name asks for; standard output, a pipe or a device is a PNG. False for kinds
+ * without colours. */
 static bool find_kind(const char *path, bool *svg, tarn_file_kind *kind, tarn_complaint *complaint)
 {
     *svg = ends_with(path, ".svg");
-    *kind = strcmp(path, "-") == 0 ? TARN_FILE_PNG : tarn_file_kind_of(path);
+    *kind = tarn_file_kind_of(path);
+    if (tarn_output_is_stream(path) && *kind == TARN_FILE_NPY && !ends_with(path, ".npy"))
+        *kind = TARN_FILE_PNG; /* a stream without an extension */
     if (*svg || *kind == TARN_FILE_PNG || *kind == TARN_FILE_PPM || *kind == TARN_FILE_PNM ||
         *kind == TARN_FILE_PAM)
         return true;
@@ -93,7 +96,7 @@ static bool write_picture(const char *path, const canvas *drawing, bool svg, tar
 static void report(const tool_call *call, const show_data *data, const canvas *drawing)
 {
     const char *path = call->value[OPTION_OUTPUT];
-    if (strcmp(path, "-") == 0)
+    if (tarn_output_is_standard(path))
         return; /* standard output is the picture */
     if (tool_given(call, OPTION_JSON)) {
         fputs("{\"picture\": ", stdout);

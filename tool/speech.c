@@ -33,12 +33,19 @@ void tool_json_numbers(FILE *file, const int64_t *numbers, int count)
     putc(']', file);
 }
 
+void tool_format_shape(char *text, size_t room, const int64_t *shape, int rank)
+{
+    size_t used = (size_t)snprintf(text, room, rank ? "" : "scalar");
+    for (int a = 0; a < rank && used < room; a++)
+        used +=
+            (size_t)snprintf(text + used, room - used, "%s%lld", a ? "x" : "", (long long)shape[a]);
+}
+
 void tool_print_shape(FILE *file, const int64_t *shape, int rank)
 {
-    for (int a = 0; a < rank; a++)
-        fprintf(file, "%s%lld", a ? "x" : "", (long long)shape[a]);
-    if (rank == 0)
-        fputs("scalar", file);
+    char text[21 * TARN_MAX_RANK + 8];
+    tool_format_shape(text, sizeof text, shape, rank);
+    fputs(text, file);
 }
 
 static void print_json(const tarn_complaint *c)
@@ -89,18 +96,25 @@ void tool_print_complaint(const tarn_complaint *c, bool json)
     putc('\n', stderr);
 }
 
-void tool_print_answer(const char *check, bool ok, const char *note, bool json)
+tool_verdict tool_judge(double worst, double allowed, double largest)
 {
+    if (!(worst <= allowed))
+        return CHECK_FAILED;
+    return allowed < largest ? CHECK_OK : CHECK_SKIPPED;
+}
+
+void tool_print_answer(const char *check, tool_verdict verdict, const char *note, bool json)
+{
+    static const char *const words[] = {"FAILED", "ok", "skipped"};
+    static const char *const values[] = {"false", "true", "null"};
+    static const char *const colour[] = {"\033[1;31m", "\033[32m", "\033[33m"};
     if (json) {
-        printf("{\"check\": \"%s\", \"ok\": %s, \"note\": ", check, ok ? "true" : "false");
+        printf("{\"check\": \"%s\", \"ok\": %s, \"note\": ", check, values[verdict]);
         tool_json_string(stdout, note);
         puts("}");
         return;
     }
     bool colours = tool_has_colours(stdout);
-    printf("%s%-6s%s  %s: %s\n",
-           !colours ? ""
-           : ok     ? "\033[32m"
-                    : "\033[1;31m",
-           ok ? "ok" : "FAILED", colours ? "\033[0m" : "", check, note);
+    printf("%s%-7s%s %s: %s\n", colours ? colour[verdict] : "", words[verdict],
+           colours ? "\033[0m" : "", check, note);
 }

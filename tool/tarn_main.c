@@ -32,11 +32,22 @@ static bool print_about(const char *word)
     return false;
 }
 
+/* tarn help COMMAND */
+static bool print_help_of(const char *name, tarn_complaint *complaint)
+{
+    const tool_command *command = tool_find_command(name);
+    if (command)
+        tool_print_help(command);
+    return command || tool_complain_command(complaint, name);
+}
+
 static bool run(int argc, char *const *argv, tarn_complaint *complaint)
 {
     tool_call call;
     if (argc == 2 && print_about(argv[1]))
         return true;
+    if (argc == 3 && strcmp(argv[1], "help") == 0)
+        return print_help_of(argv[2], complaint);
     if (!tool_parse(argc, argv, &call, complaint))
         return false;
     if (tool_given(&call, OPTION_HELP))

@@ -95,6 +95,9 @@ static inline bool tool_given(const tool_call *call, tool_option_id option)
 /* Parses argv[1..]. */
 bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *complaint);
 
+/* A complaint about a command that is not in the table; returns false. */
+bool tool_complain_command(tarn_complaint *complaint, const char *name);
+
 /* A complaint about an option of the table; does not return true. */
 #define tool_complain_option(complaint, option, ...)                                               \
     tarn_complain_option(complaint, tool_option_text(option), __VA_ARGS__)
@@ -147,13 +150,20 @@ bool tool_complain_library(tarn_complaint *complaint, const tarn_error *error);
 /* Prints the complaint to standard error: "tarn: in.npy: byte 8: ...", or one line of JSON. */
 void tool_print_complaint(const tarn_complaint *complaint, bool json);
 
-/* Prints what a check found, as a line of text or of JSON. */
-void tool_print_answer(const char *check, bool ok, const char *note, bool json);
+/* What a check found; skipped where there was nothing that could have failed. */
+typedef enum tool_verdict { CHECK_FAILED, CHECK_OK, CHECK_SKIPPED } tool_verdict;
+
+/* Errors of numbers up to `largest` are `worst` at most. Skipped if every number could pass. */
+tool_verdict tool_judge(double worst, double allowed, double largest);
+
+/* Prints what a check found, as a line of text or of JSON ("ok" is null if it was skipped). */
+void tool_print_answer(const char *check, tool_verdict verdict, const char *note, bool json);
 
 /* A string with quotes and escapes; a list of numbers such as [1, 64, 56, 56]. */
 void tool_json_string(FILE *file, const char *text);
 void tool_json_numbers(FILE *file, const int64_t *numbers, int count);
-/* 1x64x56x56; "scalar" without axes. */
+/* 1x64x56x56; "scalar" without axes. Cut where the room ends. */
+void tool_format_shape(char *text, size_t room, const int64_t *shape, int rank);
 void tool_print_shape(FILE *file, const int64_t *shape, int rank);
 
 /* Whether to use colours on that stream: a terminal, and NO_COLOR not set. */

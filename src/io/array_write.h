@@ -17,7 +17,7 @@ typedef enum tarn_file_kind {
     TARN_FILE_UNKNOWN
 } tarn_file_kind;
 
-/* By extension; "-" is .npy. */
+/* By extension; standard output, pipes and devices without one are .npy. */
 tarn_file_kind tarn_file_kind_of(const char *path);
 
 enum { NPY_HEADER = 4096 }; /* room for every header: 64 sizes of 20 digits, and the rest */

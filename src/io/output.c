@@ -141,13 +141,25 @@ static bool open_direct(tarn_output *o, tarn_complaint *complaint)
     return o->file >= 0 || tarn_complain_errno(complaint, o->path, "cannot be written");
 }
 
+bool tarn_output_is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+}
+
+bool tarn_output_is_stream(const char *path)
+{
+    struct stat about;
+    return tarn_output_is_standard(path) ||
+           (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
+}
+
 bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
                       tarn_complaint *complaint)
 {
     struct stat about;
     char resolved[PATH_MAX > OUTPUT_PATH ? PATH_MAX : OUTPUT_PATH];
     *output = (tarn_output){.file = -1};
-    if (strcmp(path, "-") == 0) {
+    if (tarn_output_is_standard(path)) {
         output->direct = true;
         output->file = dup(STDOUT_FILENO);
         snprintf(output->path, sizeof output->path, "standard output");
@@ -165,6 +177,36 @@ bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
     if (exists && !S_ISREG(about.st_mode))
         return open_direct(output, complaint);
     return open_beside(output, exists ? &about : NULL, bytes, complaint);
+}
+
+/* ---- Comparing ----------------------------------------------------------------------------- */
+
+static bool find_file(const char *path, struct stat *about)
+{
+    return (tarn_output_is_standard(path) ? fstat(STDOUT_FILENO, about) : stat(path, about)) == 0;
+}
+
+/* Files that are not there yet: the same name in the same folder. */
+static bool same_place(const char *path, const char *other)
+{
+    char copies[4][OUTPUT_PATH];
+    struct stat folder, other_folder;
+    for (int k = 0; k < 4; k++)
+        snprintf(copies[k], OUTPUT_PATH, "%s", k < 2 ? path : other);
+    return strcmp(basename(copies[0]), basename(copies[2])) == 0 &&
+           stat(dirname(copies[1]), &folder) == 0 && stat(dirname(copies[3]), &other_folder) == 0 &&
+           folder.st_dev == other_folder.st_dev && folder.st_ino == other_folder.st_ino;
+}
+
+bool tarn_output_same(const char *path, const char *other)
+{
+    struct stat file, other_file;
+    bool exists = find_file(path, &file), other_exists = find_file(other, &other_file);
+    if (strcmp(path, other) == 0)
+        return true;
+    if (exists && other_exists)
+        return file.st_dev == other_file.st_dev && file.st_ino == other_file.st_ino;
+    return !exists && !other_exists && same_place(path, other);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------- */

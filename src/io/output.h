@@ -17,6 +17,12 @@ typedef struct tarn_output {
     char temporary[OUTPUT_PATH + 32]; /* empty while the file has no name */
 } tarn_output;
 
+/* Whether it is standard output: "-" or /dev/stdout, which may lead to a file that must not be replaced. */
+bool tarn_output_is_standard(const char *path);
+
+/* Whether bytes go there directly: standard output, a pipe, a device. */
+bool tarn_output_is_stream(const char *path);
+
 /* Opens "path", "-" for standard output. `bytes`, if not 0, is how many will come: a disk without room for
  * them is noticed here. */
 bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
@@ -37,6 +43,9 @@ static inline void tarn_output_none(tarn_output *output)
 {
     output->file = -1;
 }
+
+/* Whether two outputs would end in the same file, whatever their names; one of them would be lost. */
+bool tarn_output_same(const char *path, const char *other);
 
 /* From now on the signals that end a program remove temporary files first, and a mapped file that
  * shrinks ends it with status FAILED_WORK and a sentence. */

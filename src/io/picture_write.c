@@ -12,12 +12,10 @@ tarn_file_kind tarn_file_kind_of(const char *path)
     static const char *const extensions[TARN_FILE_UNKNOWN] = {".npy", ".png", ".pbm", ".pgm",
                                                               ".ppm", ".pnm", ".pam"};
     const char *dot = strrchr(path, '.');
-    if (strcmp(path, "-") == 0)
-        return TARN_FILE_NPY;
     for (int k = 0; dot && k < TARN_FILE_UNKNOWN; k++)
         if (strcasecmp(dot, extensions[k]) == 0)
             return (tarn_file_kind)k;
-    return TARN_FILE_UNKNOWN;
+    return tarn_output_is_stream(path) ? TARN_FILE_NPY : TARN_FILE_UNKNOWN;
 }
 
 static int channels_of(const tarn_view *picture)

@@ -55,7 +55,7 @@ def test_problem_strings(good, tarn, x):
     good("avg", "x.npy", "-o", "b.npy", "--problem", "avg k2p1 nopad f32 2x6x6")
     assert (tarn.folder / "a.npy").read_bytes() == (tarn.folder / "b.npy").read_bytes()
     result = tarn("max", "x.npy", "-o", "c.npy", "--problem", "max k2 f32 2x6x7")
-    assert result.status == 2 and "another shape than the problem string" in result.err
+    assert (result.status, result.err) == (2, "tarn: x.npy: is 2x6x6, but the problem string says 2x6x7\n")
     result = tarn("shape", "max k3 f32 9x9", "-k3")
     assert (result.status, result.err) == (
         2, "tarn: --kernel: does not go with a problem string, which says it all\n")
@@ -74,6 +74,7 @@ def test_spatial_axes(good):
 @pytest.mark.parametrize("words, message", [
     ([], "no command (see tarn --help)"),
     (["mix"], "unknown command 'mix' (see tarn --help)"),
+    (["help", "mix"], "unknown command 'mix' (see tarn --help)"),
     (["max"], "--output: is missing: say -o FILE"),
     (["max", "-o", "y.npy"], "nothing to work on: tarn max IN"),
     (["max", "x.npy", "-o", "y.npy"], "--kernel: is missing: say --kernel N"),
@@ -82,7 +83,12 @@ def test_spatial_axes(good):
     (["max", "x.npy", "-o", "y.npy", "-k2", "-k3"], "--kernel: is given twice"),
     (["max", "x.npy", "-o", "y.npy", "-k2.5"], "--kernel: '2.5' is not N[,N...]"),
     (["max", "x.npy", "-o", "y.npy", "-k"], "--kernel: needs a value: --kernel N[,N...]"),
-    (["max", "x.npy", "-o", "y.npy", "-k", "99999999999999999999"], "--kernel: '99999999999999999999' is not N[,N...]"),
+    (["max", "x.npy", "-o", "y.npy", "-k", "99999999999999999999"], "--kernel: '99999999999999999999' is too large for 64 bits"),
+    (["max", "x.npy", "-o", "y.npy", "-k2", "-s", "1,99999999999999999999"],
+     "--stride: '1,99999999999999999999' is too large for 64 bits"),
+    (["max", "x.npy", "-o", "y.npy", "-k2", "-j", "99999999999999999999"],
+     "--threads: '99999999999999999999' is too large for 64 bits"),
+    (["shape", "-k2", "4x99999999999999999999"], "'4x99999999999999999999' is too large for 64 bits"),
     (["max", "x.npy", "-o", "y.npy", "-k2,"], "--kernel: '2,' is not N[,N...]"),
     (["max", "x.npy", "-o", "y.npy", "-k1,1,1,1,1,1,1,1,1"], "--kernel: has more than 8 values"),
     (["max", "x.npy", "-o", "y.npy", "-k2,2", "-s1,1,1"], "--stride: has 3 values where another option has 2"),
@@ -102,6 +108,9 @@ def test_spatial_axes(good):
      "--output: 'y.txt' has no extension that tarn writes: .npy .png .pbm .pgm .ppm .pnm .pam"),
     (["max", "x.npy", "-o", "y.png", "-k2"],
      "--output: pictures hold u8 and u16, not f32: write .npy, or say --dtype u8"),
+    (["max", "x.npy", "-o", "y.png", "-k2", "--jvp", "x.npy"],
+     "--output: pictures hold u8 and u16, which a derivative is not: write .npy"),
+    (["lp", "x.npy", "-o", "y.png", "-k2"], "--output: pictures hold u8 and u16, which lp is not: write .npy"),
     (["max", "x.npy", "-o", "y.npy", "-k2", "--jvp", "x.npy", "--vjp", "x.npy"], "--vjp: does not go with --jvp"),
     (["max", "x.npy", "-o", "y.npy", "-k2", "--vjp", "x.npy"], "x.npy: has size 6 on axis 1; 3 is expected"),
     (["max", "x.npy", "-o", "y.npy", "-k2", "--vjp", "x.npy", "--dtype", "i32"],
@@ -128,6 +137,11 @@ def test_spatial_axes(good):
     (["max", "x.npy", "-o", "y.npy", "-k2", "--wrong"], "unknown option --wrong (see tarn max --help)"),
     (["shape", "-k2", "--op", "shape", "4x4"], "--op: 'shape' is no operator"),
     (["shape", "global-max", "-k2", "4x4"], "--kernel: does not go with this operator and its windows"),
+    (["max", "x.npy", "-o", "y.npy", "--problem", "avg k2 f32 2x6x6"], "--problem: says avg, but the command max"),
+    (["max", "x.npy", "-o", "y.npy", "--problem", "max a2 f32 2x6x6"],
+     "--problem: says adaptive-max, but the command max"),
+    (["show", "global-lp", "x.npy", "-o", "y.png", "--problem", "max global f32 2x6x6"],
+     "--problem: says global-max, but the command global-lp"),
     (["completion", "tcsh"], "say which shell: tarn completion bash|zsh|fish"),
 ])
 def test_bad_usage(tarn, x, words, message):
@@ -159,11 +173,17 @@ def test_silence(good, x):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_that_parses(good, tarn, command):
     text = good(command, "--help").out
-    assert text.startswith(f"tarn {command}: ")
+    assert text.startswith(f"tarn {command}: ") and good("help", command).out == text
     example = re.search(r"^Example: (.*)$", text, re.M).group(1)
     assert example.startswith(f"tarn {command}")
     for option in re.findall(r"(?<= )--[a-z-]+", example):
         assert option + " " in text + " "
+
+
+@pytest.mark.parametrize("command", ["max", "show", "graph"])
+def test_help_says_what_standard_output_gets(good, command):
+    text = " ".join(good(command, "--help").out.split())
+    assert "- is standard output, as .npy (show: PNG; graph dot: text)" in text
 
 
 def test_every_command_is_everywhere(good):
@@ -223,6 +243,17 @@ def test_check(good, problem):
     out = good("check", problem).out.splitlines()
     assert out[0].startswith("check   ") and len(out) == 4
     assert all(line.startswith("ok      ") for line in out[1:])
+
+
+@pytest.mark.parametrize("array, skipped", [
+    (np.zeros((0, 4, 4), "f4"), 3), (np.zeros((4, 4)), 1), (np.full((4, 4), np.inf), 1),
+    (np.arange(16.0).reshape(4, 4) * 1e300, 1)])
+def test_checks_without_anything_to_compare_are_skipped(good, array, skipped):
+    np.save(good.folder / "x.npy", array)
+    words = [line.split()[0] for line in good("check", "max", "x.npy", "-k2").out.splitlines()[1:]]
+    assert words == ["ok"] * (3 - skipped) + ["skipped"] * skipped
+    told = [json.loads(line)["ok"] for line in good("check", "max", "x.npy", "-k2", "--json").out.splitlines()]
+    assert told == [True] * (3 - skipped) + [None] * skipped
 
 
 def test_check_of_the_picture(good):

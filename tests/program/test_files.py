@@ -1,12 +1,15 @@
 """Kinds of files in and out: .npy, .npz, PNG, PNM, pipes."""
 
 import io
+import os
+import subprocess
 import zipfile
 
 import numpy as np
 import pytest
 
 import png_files
+from conftest import PROGRAM
 
 KERNEL = ["-k2"]
 
@@ -197,11 +200,48 @@ def test_pipes(good):
     assert np.array_equal(np.load(io.BytesIO(result.out)), pooled(x))
 
 
+def test_streams_without_an_extension(good):
+    np.save(good.folder / "x.npy", pixels((6, 6), "u1"))
+    good("max", "x.npy", "-o", "y.npy", *KERNEL)
+    expected = (good.folder / "y.npy").read_bytes()
+    assert good("max", "x.npy", "-o", "/dev/stdout", *KERNEL, text=False).out == expected
+    good("max", "x.npy", "-o", "/dev/null", *KERNEL)
+    os.mkfifo(good.folder / "pipe")
+    with subprocess.Popen(["cat", good.folder / "pipe"], stdout=subprocess.PIPE) as reader:
+        good("max", "x.npy", "-o", "pipe", *KERNEL)
+        assert reader.stdout.read() == expected
+    assert good("show", "max", "x.npy", "-o", "/dev/stdout", *KERNEL, text=False).out.startswith(b"\x89PNG")
+
+
+def test_standard_output_that_is_a_file_is_not_replaced(good):
+    np.save(good.folder / "x.npy", pixels((6, 6), "u1"))
+    out = good.folder / "out"
+    with open(out, "wb") as file:
+        file.write(b"before")
+        file.flush()
+        subprocess.run([PROGRAM, "max", "x.npy", "-o", "/dev/stdout", *KERNEL], cwd=good.folder, stdout=file, check=True)
+    good("max", "x.npy", "-o", "y.npy", *KERNEL)
+    assert out.read_bytes() == b"before" + (good.folder / "y.npy").read_bytes()
+
+
 def test_same_file_in_and_out(good):
     x = pixels((8, 8), "u1")
     np.save(good.folder / "x.npy", x)
     good("max", "x.npy", "-o", "x.npy", *KERNEL)
     assert np.array_equal(np.load(good.folder / "x.npy"), pooled(x))
+
+
+@pytest.mark.parametrize("first, second", [
+    ("s.npy", "s.npy"), ("s.npy", "./s.npy"), ("old.npy", "link.npy"), ("hard.npy", "old.npy"), ("-", "-")])
+def test_two_results_for_one_file_are_refused(tarn, first, second):
+    np.save(tarn.folder / "x.npy", pixels((4, 4), "u2"))
+    (tarn.folder / "old.npy").write_bytes(b"old")
+    (tarn.folder / "link.npy").symlink_to("old.npy")
+    os.link(tarn.folder / "old.npy", tarn.folder / "hard.npy")
+    result = tarn("max", "x.npy", "-k2", "-o", first, "--indices", second)
+    assert (result.status, result.out, result.err) == (
+        2, "", "tarn: --indices: is the same file as --output: one would be lost\n")
+    assert (tarn.folder / "old.npy").read_bytes() == b"old" and not (tarn.folder / "s.npy").exists()
 
 
 def test_links_are_followed_and_permissions_kept(good):

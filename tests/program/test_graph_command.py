@@ -85,9 +85,19 @@ def test_memory_is_reported(good):
     words = ["graph", "run", GRAPHS / "motion.graph", "--input", "x.npy", "-o", "dx.npy"]
     assert good(*words).out == ("5 values, 5 steps; beside inputs and outputs 154112 bytes at the peak, "
                                 "230912 without reuse\n")
+    assert good(*words[:-2]).out == good(*words).out + "nothing was written: say -o NAME=FILE\n"
+    assert good(*words[:-2], "--quiet").out == ""
     said = json.loads(good(*words, "--json").out)
     assert said["peak_bytes"] == 154112 and said["bytes_without_reuse"] == 230912
     assert good(*words, "--quiet").out == ""
+
+
+def test_pictures_come_in(good):
+    picture = np.arange(24, dtype="u1").reshape(4, 6)
+    (good.folder / "x.pgm").write_bytes(b"P5 6 4 255\n" + picture.tobytes())
+    (good.folder / "g.graph").write_text("x = input u8 4x6\ny = max x kernel=2\nreturn y\n")
+    good("graph", "run", "g.graph", "-i", "x.pgm", "-o", "y.npy")
+    assert np.array_equal(loaded(good, "y.npy"), picture[1::2, 1::2])
 
 
 def test_standard_output(good):
@@ -135,7 +145,34 @@ def test_checks_of_narrow_and_whole_numbers(good):
     (good.folder / "g.graph").write_text(
         "x = input f16 4x4\nk = input i32 4x4\na = max x kernel=2\nb = max k kernel=2\nreturn a b\n")
     out = good("graph", "check", "g.graph").out
-    assert "not tried: a type narrower than f32" in out and out.count("ok      ") == 3
+    assert "skipped finite differences: a type narrower than f32" in out and out.count("ok      ") == 2
+
+
+@pytest.mark.parametrize("text, fill, skipped", [
+    ("x = input f64 0x8x8\na = max x kernel=2\nreturn a\n", None,
+     ["adjoint identity", "finite differences", "specification"]),
+    ("x = input i32 8x8\na = max x kernel=2\nreturn a\n", None, ["adjoint identity", "finite differences"]),
+    ("x = input f64 8x8\na = max x kernel=2\nreturn a\n", np.inf, ["finite differences"]),
+    ("x = input f64 8x8\na = max x kernel=2\nreturn a\n", 0, ["finite differences"]),
+    ("x = input f64 8x8\na = max x kernel=2\nb = scale a factor=1e-9\nreturn b\n", None, ["finite differences"]),
+])
+def test_checks_without_anything_to_compare_are_skipped(good, text, fill, skipped):
+    (good.folder / "g.graph").write_text(text)
+    np.save(good.folder / "x.npy", np.full((8, 8), fill or 0, "f8"))
+    given = [] if fill is None else ["-i", "x.npy"]
+    lines = [json.loads(line) for line in good("graph", "check", "g.graph", *given, "--json").out.splitlines()]
+    assert len(lines) == 3
+    assert [line["check"] for line in lines if line["ok"] is None] == skipped
+    assert all(line["ok"] is True for line in lines if line["check"] not in skipped)
+
+
+def test_differences_mostly_at_kinks_are_skipped(good):
+    (good.folder / "g.graph").write_text("x = input f64 8x8\na = max x kernel=2\nreturn a\n")
+    x = np.zeros((8, 8))
+    x[:2, :2] = np.arange(4).reshape(2, 2)  # one window of sixteen without a tie
+    np.save(good.folder / "x.npy", x)
+    out = good("graph", "check", "g.graph", "-i", "x.npy").out
+    assert "\nskipped finite differences: 16 numbers, 1" in out
 
 
 def test_dot(good):
@@ -166,11 +203,15 @@ def test_errors_name_their_place(tarn, text, place):
     (["run", "d.graph", "-i", "x.npy"], 2, "say NAME=FILE"),
     (["run", "d.graph", "-i", "z=x.npy"], 2, "--input: 'z' is no input of the graph"),
     (["run", "d.graph", "-i", "x=x.npy", "-i", "x=x.npy"], 2, "names x twice"),
-    (["run", "d.graph", "-i", "x=w.npy"], 1, "w.npy: is 2x3x3, but x is 2x6x6 in the graph"),
+    (["run", "d.graph", "-i", "x=w.npy"], 2, "w.npy: is 2x3x3, but x is 2x6x6 in the graph"),
     (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.png"], 2, "'y.png' is not a .npy file"),
     (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "x=y.npy"], 2, "'x' is no output"),
     (["jvp", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.npy"], 2, "--tangent: is missing"),
     (["run", "d.graph", "--cotangent", "y=gy.npy"], 2, "does not go with 'tarn graph run'"),
+    (["run", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "-o", "y=y.npy", "-o", "a=./y.npy"], 2,
+     "--output: './y.npy' is the same file as 'y.npy': one would be lost"),
+    (["jvp", "d.graph", "-i", "x=x.npy", "-i", "w=w.npy", "--tangent", "x=dx.npy", "-o", "y=y.npy", "--values",
+      "y=y.npy"], 2, "--values: 'y.npy' is the same file as 'y.npy'"),
     (["dot", "d.graph", "--input", "x=x.npy"], 2, "does not go with 'tarn graph dot'"),
     (["dot", "d.graph", "--pass", "walk"], 2, "'walk' is not run|jvp|vjp"),
 ])
