@@ -128,7 +128,7 @@ static inline Q toy_weight(double beta, Q x)
 /* |x|^q for a whole q; 0 for 0 [N2]. */
 static Q q_power(Q x, double q)
 {
-    Q power = q_int(mpq_sgn(x->value) != 0);
+    Q power = q_int(mpq_sgn(q_some(x)->value) != 0);
     for (int k = 0; k < (int)q; k++)
         power = q_mul(power, q_abs(x));
     return power;
@@ -136,12 +136,12 @@ static Q q_power(Q x, double q)
 
 static Q q_signed_power(Q x, double q)
 {
-    return q_mul(q_int(mpq_sgn(x->value)), q_power(x, q));
+    return q_mul(q_int(mpq_sgn(q_some(x)->value)), q_power(x, q));
 }
 
 static Q q_over(Q a, Q b)
 {
-    return mpq_sgn(b->value) ? q_div(a, b) : q_int(0);
+    return mpq_sgn(q_some(b)->value) ? q_div(a, b) : q_int(0);
 }
 
 /* Lp needs a root, which rationals do not have unless p = 1. The stand-in is the sum, and the top where

@@ -132,7 +132,7 @@ static bool is_small(const r_graph *g)
         const r_node *n = &g->node[v];
         cells += count_of(&n->view);
         growth += n->kind == R_PRODUCT;
-        growth += n->kind == R_POOL && n->pool.op == TARN_SMOOTH ? 2 : 0;
+        growth += n->kind == R_POOL && n->pool.op >= TARN_SMOOTH ? 2 : 0; /* Lp: |x|^p */
     }
     return cells <= MOST_CELLS && growth <= 4;
 }
