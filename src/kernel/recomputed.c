@@ -15,6 +15,8 @@ static void recompute(const tarn_problem *own, const tarn_tensors *t,
     const tarn_axis *axis = &own->axis[0];
     int64_t first = max_i64(readers_of(axis, lo).last - (most_readers(axis) - 1), 0);
     int64_t end = min_i64(readers_of(axis, hi - 1).last + 1, axis->out);
+    if (first >= end) /* no window reads these cells */
+        first = end = 0;
     char *base = winners - first * recomputed_row_bytes(own);
     tarn_tensors find = {.base = {[TARN_X] = t->base[TARN_X], [OPERAND_SAVED] = base}};
     tarn_tensors use = {
