@@ -26,7 +26,7 @@ static void print_text(const explanation *e)
     char text[400];
     printf("problem  %s\noutput   ", e->problem);
     tool_print_shape(stdout, e->y.shape, e->y.rank);
-    printf(" %s\nmachine  %s; allowed: %s\nthreads  %d\nscratch  none: running a plan allocates "
+    printf(" %s\nmachine  %s; allowed: %s\nthreads  %d\nscratch  on the stack: running a plan allocates "
            "nothing\n",
            tarn_dtype_name(e->y.dtype), e->machine, e->chosen, e->parts);
     if (tarn_plan_saved_bytes(e->plan))
