@@ -73,15 +73,15 @@ static inline bool winners_slide(const tarn_problem *problem)
     return windows_slide(problem) && taps_of(problem) <= most;
 }
 
-/* ... and cells, in 32 bits at least. */
+/* ... and of those taps the cells are listed. */
 static inline bool indices_slide(const tarn_problem *problem)
 {
+    enum { MOST_INDEXED_TAPS = 4096 };
     int64_t cells = 1;
-    bool half = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
     for (int a = 0; a < problem->spatial; a++)
         if (!checked_mul(cells, problem->axis[a].size, &cells) || cells > INT32_MAX)
             return false;
-    return windows_slide(problem) && (half || tarn_dtype_size(problem->dtype) >= 4);
+    return winners_slide(problem) && taps_of(problem) <= MOST_INDEXED_TAPS;
 }
 
 static inline bool sums_slide(const tarn_problem *problem)

@@ -15,20 +15,28 @@
 #include "columns.h"
 
 enum {
-    /* Elements of a tile's buffer: 32 KiB of f32, the level-1 cache of many machines; and of a row of it. Behind
-     * the end, loops over whole vectors may read and write some elements more. */
-    TILE_CAPACITY = 8192,
+    /* Bytes of a tile's buffer: the level-1 cache of many machines; for large windows, which read many
+     * rows and columns that are not their tile's own, a good part of the level-2 cache. */
+    SMALL_TILE = 32 << 10,
+    LARGE_TILE = 128 << 10,
+    SMALL_KERNEL = 8,
+    /* Elements of a row of results. Behind the end of a buffer, loops over whole vectors may read and write some
+     * elements more. */
     TILE_ROW = 1024,
     TILE_SLACK = 256,
+    /* All buffers of a thread: the tile, and half as much for results. Together with what else is on the stack
+     * they stay below 256 KiB. */
+    TILE_SCRATCH = LARGE_TILE + LARGE_TILE / 2 + 4 * TILE_SLACK * (int)sizeof(double),
     MOST_OUTER_TAPS = 64,
-    MOST_DIRECT_TAPS = 4 /* up to so many taps a window is folded tap by tap, beyond by doubling */
+    MOST_INDEXED_TAPS = 4096, /* of a window whose winners are asked for as cells of the input */
+    MOST_DIRECT_TAPS = 4, /* up to so many taps a window is folded tap by tap, beyond by doubling */
+    CACHE_LINE = 64
 };
 
 /* A tap on the axes outside of `down`. */
 typedef struct tarn_outer_tap {
     int64_t coordinate[TARN_MAX_SPATIAL];
-    int64_t tap;  /* row-major number among the outer taps of a window */
-    int64_t cell; /* distance of its cell from the window's first one, in the flattened input */
+    int64_t tap; /* row-major number among the outer taps of a window */
 } tarn_outer_tap;
 
 typedef struct tarn_tile {
@@ -97,18 +105,23 @@ static inline void real_pixels(const tarn_tile *t, int64_t *lo, int64_t *hi)
     *lo = min_i64(max_i64(0, -t->first_column), *hi);
 }
 
+/* ... and real rows. */
+static inline void real_rows(const tarn_tile *t, int64_t *lo, int64_t *hi)
+{
+    *hi = max_i64(0, min_i64(t->read_rows, t->down->size - t->first_row));
+    *lo = min_i64(max_i64(0, -t->first_row), *hi);
+}
+
 /* Lists the real taps of the tile's windows on the outer axes, in row-major order. */
 static inline void list_outer_taps(tarn_tile *t)
 {
     const tarn_problem *p = t->p;
     int axes = outer_axes(p);
     tarn_span span[TARN_MAX_SPATIAL];
-    int64_t entry[TARN_MAX_SPATIAL], cells[TARN_MAX_SPATIAL], inside = t->down->size * t->across->size;
+    int64_t entry[TARN_MAX_SPATIAL];
     for (int a = axes - 1; a >= 0; a--) {
         span[a] = window_taps(&p->axis[a], t->outer[a]);
         entry[a] = span[a].lo;
-        cells[a] = inside;
-        inside = (int64_t)((uint64_t)inside * (uint64_t)p->axis[a].size);
     }
     for (t->outer_taps = 0;;) {
         tarn_outer_tap *tap = &t->outer_tap[t->outer_taps++];
@@ -116,9 +129,6 @@ static inline void list_outer_taps(tarn_tile *t)
         for (int a = 0; a < axes; a++) {
             tap->coordinate[a] = span_at(&span[a], entry[a]);
             tap->tap = tap->tap * p->axis[a].kernel + entry[a];
-            /* of use where cells are few (indices), elsewhere it may wrap */
-            tap->cell = (int64_t)((uint64_t)tap->cell +
-                                  (uint64_t)entry[a] * (uint64_t)span[a].step * (uint64_t)cells[a]);
         }
         int a = axes - 1;
         while (a >= 0 && ++entry[a] == span[a].hi) {
@@ -128,6 +138,13 @@ static inline void list_outer_taps(tarn_tile *t)
         if (a < 0)
             return;
     }
+}
+
+/* Whether the window of an output of the plane reaches beyond the tensor. */
+static inline bool is_clipped(const tarn_tile *t, int64_t row, int64_t column)
+{
+    tarn_span down = window_taps(t->down, row), across = window_taps(t->across, column);
+    return down.lo > 0 || down.hi < down.n || across.lo > 0 || across.hi < across.n;
 }
 
 /* How many outputs of an axis read so many cells. */
@@ -176,20 +193,63 @@ static inline int64_t whole_vectors(const tarn_tile *t, int64_t elements)
     return (elements + t->vector - 1) / t->vector * t->vector;
 }
 
-/* Whole rows if they fit TILE_ROW elements, and then as many as the buffer holds; high kernels
- * leave less width, so that at least eight rows of outputs share the input rows of a tile. */
-static inline tarn_tiling tiling_of(const tarn_tile *t)
+/* Elements of a row in the buffer, at most. */
+static inline int64_t pitch_of(const tarn_tile *t, int64_t columns, int64_t lanes)
+{
+    return (reads_of(t->across, columns) + t->across->stride) * lanes + t->vector;
+}
+
+/* Bytes of a tile's values, and as many of its payloads if there are any. */
+static inline int64_t tile_bytes(const tarn_problem *p, bool payload)
+{
+    for (int a = 0; a < p->spatial; a++)
+        if (p->axis[a].kernel > SMALL_KERNEL)
+            return payload ? LARGE_TILE / 2 : LARGE_TILE;
+    return SMALL_TILE;
+}
+
+/* The length of rows that wastes least. A tile reads `halo` rows and columns beyond its own, and a row costs as
+ * much as some elements more than it has: of capacity/w rows of w elements, those are a share of
+ * halo_down * w / capacity + (halo_across + ROW_COST) / w. */
+static inline int64_t best_row(const tarn_tile *t, int64_t lanes, int64_t capacity)
+{
+    enum { ROW_COST = 32, STEP = 32 };
+    int64_t across = (t->across->kernel - 1) * lanes + ROW_COST, row = STEP;
+    int64_t down = max_i64(1, t->down->kernel - t->down->stride);
+    while (row < TILE_ROW && row * row * down < across * capacity)
+        row += STEP;
+    return row;
+}
+
+/* Pieces of equal length, none longer than `most`. */
+static inline int64_t balanced(int64_t length, int64_t most)
+{
+    return ceil_div(length, ceil_div(length, most));
+}
+
+static inline bool fits(const tarn_tile *t, int64_t columns, int64_t lanes, int64_t read_rows, int64_t capacity)
+{
+    return columns <= TILE_ROW / lanes && read_rows <= capacity / pitch_of(t, columns, lanes);
+}
+
+/* The whole plane if it fits, with all lanes or as many as share a cache line; otherwise pieces of it. */
+static inline tarn_tiling tiling_of(const tarn_tile *t, int64_t element_bytes, int64_t bytes)
 {
     const tarn_axis *across = t->across, *down = t->down;
-    int64_t room = min_i64(TILE_ROW, TILE_CAPACITY / (down->kernel + 7 * down->stride)) - 2 * t->vector;
-    room = max_i64(room, across->kernel + across->stride); /* at least one column of one lane */
-    int64_t lanes = min_i64(t->p->lanes, room / (across->kernel + across->stride));
-    int64_t columns = outputs_reading(across, room / lanes - across->stride);
-    columns = min_i64(across->out, max_i64(1, columns));
-    int64_t pitch = (reads_of(across, columns) + across->stride) * lanes + t->vector;
-    int64_t rows = outputs_reading(down, TILE_CAPACITY / pitch);
-    rows = min_i64(rows, TILE_CAPACITY / 2 / whole_vectors(t, columns * lanes));
-    return (tarn_tiling){lanes, columns, min_i64(down->out, max_i64(1, rows))};
+    int64_t capacity = bytes / element_bytes, read_rows = reads_of(down, down->out);
+    int64_t lanes = t->p->lanes, columns = across->out;
+    if (lanes > 1 && !fits(t, columns, lanes, read_rows, capacity))
+        lanes = min_i64(lanes, CACHE_LINE / element_bytes);
+    while (lanes > 1 && !fits(t, 1, lanes, down->kernel, capacity))
+        lanes = (lanes + 1) / 2;
+    if (!fits(t, columns, lanes, read_rows, capacity)) {
+        int64_t row = min_i64(best_row(t, lanes, capacity), capacity / down->kernel - t->vector);
+        columns = outputs_reading(across, row / lanes - across->stride);
+        columns = balanced(across->out, min_i64(max_i64(1, columns), TILE_ROW / lanes));
+    }
+    int64_t rows = outputs_reading(down, capacity / pitch_of(t, columns, lanes));
+    rows = min_i64(rows, capacity / 2 / whole_vectors(t, columns * lanes));
+    return (tarn_tiling){lanes, columns, balanced(down->out, max_i64(1, rows))};
 }
 
 /* Steps the outer output coordinates; axis 0 runs over [lo,hi). */
@@ -227,18 +287,23 @@ static inline void for_tiles_of_plane(tarn_tile *t, const tarn_tiling *g, int64_
     } while (next_outer(t, lo, hi));
 }
 
-/* Calls body() for the tiles that make up the units [begin,end). `sorted`: pixels are sorted by phase, see
- * tarn_tile. */
+/* The buffer that a kernel has for the values of a tile. */
+typedef struct tarn_tile_needs {
+    int64_t vector, element_bytes, bytes;
+} tarn_tile_needs;
+
+/* Calls body() for the tiles that make up the units [begin,end). The few taps of strided windows are folded
+ * directly; the pixels of their rows are sorted by phase, see tarn_tile. */
 static inline void for_tiles(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin, int64_t end,
-                             bool sorted, int64_t vector, tile_body *body, void *context)
+                             const tarn_tile_needs *needs, tile_body *body, void *context)
 {
     tarn_slab slab;
     tarn_outer_tap outer_tap[MOST_OUTER_TAPS];
     tarn_tile t = {.p = p, .outer_tap = outer_tap, .across = &p->axis[p->spatial - 1],
                    .down = p->spatial > 1 ? &p->axis[p->spatial - 2] : &single_row};
-    t.vector = vector;
-    t.phases = sorted ? t.across->stride : 1;
-    tarn_tiling g = tiling_of(&t);
+    t.vector = needs->vector;
+    t.phases = t.across->stride > 1 && t.across->kernel <= MOST_DIRECT_TAPS ? t.across->stride : 1;
+    tarn_tiling g = tiling_of(&t, needs->element_bytes, needs->bytes);
     while (next_slab(p, tensors, p->axis[0].out, &begin, end, &slab))
         for (int64_t lane = 0; lane < p->lanes; lane += g.lanes) {
             t.lanes = min_i64(g.lanes, p->lanes - lane);
