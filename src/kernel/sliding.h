@@ -29,7 +29,8 @@ enum {
     TILE_SCRATCH = LARGE_TILE + LARGE_TILE / 2 + 4 * TILE_SLACK * (int)sizeof(double),
     MOST_OUTER_TAPS = 64,
     MOST_INDEXED_TAPS = 4096, /* of a window whose winners are asked for as cells of the input */
-    MOST_DIRECT_TAPS = 4, /* up to so many taps a window is folded tap by tap, beyond by doubling */
+    MOST_DIRECT_DOUBLINGS = 2,
+    MOST_DIRECT_TAPS = 1 << MOST_DIRECT_DOUBLINGS, /* up to so many taps a window is folded tap by tap, beyond by doubling */
     CACHE_LINE = 64
 };
 
@@ -311,12 +312,6 @@ static inline void for_tiles(const tarn_problem *p, const tarn_tensors *tensors,
                 t.base[k] = slab.base[k] ? slab.base[k] + lane * p->element_bytes[k] : NULL;
             for_tiles_of_plane(&t, &g, slab.lo, slab.hi, body, context);
         }
-}
-
-/* The number of doublings whose lengths, 2^n, still fit a kernel. */
-static inline int doublings(int64_t kernel)
-{
-    return 63 - __builtin_clzll((unsigned long long)kernel);
 }
 
 #endif
