@@ -5,6 +5,8 @@
 #include "problem.h"
 #include "kernel/backward_limits.h"
 #include "kernel/recomputed.h"
+#include "kernel/tap_limits.h"
+
 static inline bool any(const tarn_problem *problem)
 {
     (void)problem;
@@ -58,14 +60,6 @@ static inline bool windows_slide(const tarn_problem *problem)
     return rows_are_dense(problem);
 }
 
-static inline int64_t taps_of(const tarn_problem *problem)
-{
-    int64_t taps = 1;
-    for (int a = 0; a < problem->spatial; a++)
-        taps *= problem->axis[a].kernel;
-    return taps;
-}
-
 /* Winners are counted in integers as wide as the values: a byte holds 255 taps. */
 static inline bool winners_slide(const tarn_problem *problem)
 {
@@ -76,7 +70,6 @@ static inline bool winners_slide(const tarn_problem *problem)
 /* ... and of those taps the cells are listed. */
 static inline bool indices_slide(const tarn_problem *problem)
 {
-    enum { MOST_INDEXED_TAPS = 4096 };
     int64_t cells = 1;
     for (int a = 0; a < problem->spatial; a++)
         if (!checked_mul(cells, problem->axis[a].size, &cells) || cells > INT32_MAX)
@@ -267,6 +260,44 @@ static inline bool are_pairs(const tarn_problem *problem)
             return false;
     }
     return rows_are_dense(problem);
+}
+
+/* Windows of few taps, each with a real one, and channels last that fill a vector. Where many windows read a
+ * pixel, narrow types do better to share what they convert and compare. */
+static inline bool pixels_are_wide(const tarn_problem *problem)
+{
+    enum { FEW_READERS = 4 };
+    int64_t taps = 1, readers = 1, bytes = (int64_t)tarn_dtype_size(problem->dtype);
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || !every_window_reads(axis) || axis->kernel > MOST_PIXEL_TAPS ||
+            (taps *= axis->kernel) > MOST_PIXEL_TAPS)
+            return false;
+        readers *= ceil_div(axis->kernel, axis->stride);
+    }
+    return problem->lanes >= 32 / bytes && (bytes >= 4 || readers <= FEW_READERS);
+}
+
+static inline bool pixel_tangents(const tarn_problem *problem)
+{
+    int inner = problem->spatial - 1;
+    return pixels_are_wide(problem) && problem->ties == TARN_TIES_FIRST &&
+           problem->stride[TARN_X][inner] == problem->stride[TARN_DX][inner];
+}
+
+/* Sums have up to four terms on each of three axes. */
+static inline bool pixel_sums(const tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++)
+        if (problem->axis[a].kernel > 4)
+            return false;
+    return problem->spatial <= 3 && pixels_are_wide(problem);
+}
+
+static inline bool short_pixel_sums(const tarn_problem *problem)
+{
+    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
+    return pixel_sums(problem) && problem->divisor <= most;
 }
 
 static inline bool short_pairs(const tarn_problem *problem)

@@ -13,6 +13,7 @@
 #define TARN_SLIDING_H
 
 #include "columns.h"
+#include "tap_limits.h"
 
 enum {
     /* Bytes of a tile's buffer: the level-1 cache of many machines; for large windows, which read many
@@ -28,10 +29,10 @@ enum {
      * they stay below 256 KiB. */
     TILE_SCRATCH = LARGE_TILE + LARGE_TILE / 2 + 4 * TILE_SLACK * (int)sizeof(double),
     MOST_OUTER_TAPS = 64,
-    MOST_INDEXED_TAPS = 4096, /* of a window whose winners are asked for as cells of the input */
     MOST_DIRECT_DOUBLINGS = 2,
     MOST_DIRECT_TAPS = 1 << MOST_DIRECT_DOUBLINGS, /* up to so many taps a window is folded tap by tap, beyond by doubling */
-    CACHE_LINE = 64
+    CACHE_LINE = 64,
+    ZERO_LANES = 512 /* channels whose padding is read from one row of zeros */
 };
 
 /* A tap on the axes outside of `down`. */
