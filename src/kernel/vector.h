@@ -180,17 +180,44 @@ static inline v_i64 widen_bytes_i64(const void *p)
 #endif
 }
 
-/* The lowest byte of the first n lanes. */
+/* The lowest byte of the first n lanes. gcc narrows such vectors lane by lane: on AVX2, bytes are picked in each half,
+ * then the halves are joined. */
 #define STORE_BYTES(t, size)                                                                       \
     static inline void store_bytes_##t(char *p, v_##t v, int64_t n)                                \
     {                                                                                              \
         typedef uint8_t bytes __attribute__((vector_size(VECTOR_BYTES / (size))));                 \
-        bytes low = __builtin_convertvector(v, bytes);                                             \
+        bytes low = LOW_BYTES_##t(v, bytes);                                                       \
         if (n >= LANES_##t)                                                                        \
             memcpy(p, &low, sizeof low);                                                           \
         else                                                                                       \
             copy_part(p, (const char *)&low, (size_t)n);                                           \
     }
+#define LOW_BYTES_i8(v, bytes) ((bytes)(v))
+#if VECTOR_BYTES == 32
+static inline __m128i joined(__m256i picked)
+{
+    return _mm_unpacklo_epi64(_mm256_castsi256_si128(picked), _mm256_extracti128_si256(picked, 1));
+}
+static inline int64_t low_bytes_i32(v_i32 v)
+{
+    __m256i picked = _mm256_shuffle_epi8((__m256i)v, _mm256_set1_epi32(0x0c080400));
+    __m256i first = _mm256_permutevar8x32_epi32(picked, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
+    return _mm_cvtsi128_si64(_mm256_castsi256_si128(first));
+}
+static inline uint32_t low_bytes_i64(v_i64 v)
+{
+    __m256i picked = _mm256_shuffle_epi8((__m256i)v, _mm256_set1_epi16(0x0800));
+    return (uint16_t)_mm256_extract_epi16(picked, 0) | (uint32_t)(uint16_t)_mm256_extract_epi16(picked, 8) << 16;
+}
+#define LOW_BYTES_i16(v, bytes)                                                                    \
+    ((bytes)joined(_mm256_shuffle_epi8((__m256i)(v), _mm256_setr_epi64x(0x0e0c0a0806040200, 0, 0x0e0c0a0806040200, 0))))
+#define LOW_BYTES_i32(v, bytes) ((bytes)low_bytes_i32(v))
+#define LOW_BYTES_i64(v, bytes) ((bytes)low_bytes_i64(v))
+#else
+#define LOW_BYTES_i16 __builtin_convertvector
+#define LOW_BYTES_i32 __builtin_convertvector
+#define LOW_BYTES_i64 __builtin_convertvector
+#endif
 STORE_BYTES(i8, 1)
 STORE_BYTES(i16, 2)
 STORE_BYTES(i32, 4)
