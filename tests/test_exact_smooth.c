@@ -2,8 +2,8 @@
  *
  * src/spec/spec.inc is instantiated for 320-bit numbers and compared with a naive evaluation of the
  * formula; the library's own results, and the exponential and logarithm they are made from, are
- * then held to that evaluation, in units of the last place. The bounds, with u = 2^-53, and v = 2^-38 for f32, f16 and bf16
- * or 0 for f64:
+ * then held to that evaluation, in units of the last place. The bounds, with u = 2^-53, and v = 2^-38
+ * for f32, f16 and bf16, 0 for f64:
  *
  *  value     2 units in the last place of f64 at the larger of |result| and |greatest tap|, and
  *            (4u + 2v)/|beta|; f32, f16 and bf16 then round once, by half a unit of their own. So a
@@ -15,7 +15,8 @@
  *            that of the windows of a cell, the errors are at most
  *            jvp   sum w_i|dx_i| * ((|t_i| + T + 2D + 8)u + 2v),
  *            vjp   sum_o |gy_o|w_io * ((|t_i| + T_o + D + R + 8)u + 2v),
- *            with 2|t_i| and 2T for the short types, whose arguments are rounded twice, and half a unit of the stored type. The weights of a window add up to 1 within
+ *            with 2|t_i| and 2T for the short types, whose arguments are rounded twice, and half a
+ *            unit of the stored type. The weights of a window add up to 1 within
  *            (D + 4)u whatever the inputs: numerators and denominator carry the same errors.
  */
 #include "precise.h"
@@ -322,7 +323,7 @@ typedef struct gradients {
     M exact[MOST_ELEMENTS], relative[MOST_ELEMENTS];
 } gradients;
 
-/* The relative error of a weight, in u: with the roundings of the arguments, twice for short types, and `fixed` others. */
+/* The relative error of a weight, in u: the roundings of arguments, twice for short types, and `fixed` others. */
 static M weight_factor(tarn_dtype dtype, const evaluated *e, int tap, int fixed)
 {
     M arguments = m_add(m_abs(e->t[tap]), e->pull);

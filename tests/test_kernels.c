@@ -673,7 +673,7 @@ static void sweep_whole(int cases)
     printf("whole planes: %d cases\n", cases);
 }
 
-/* Smooth max of small windows: rows longer than a buffer, bands of rows, blocks of planes, numbers near and far apart. */
+/* Smooth max of small windows: long rows, bands of rows, blocks of planes, numbers near and far apart. */
 static void sweep_weights(int cases)
 {
     static const double betas[] = {1, -1, 0.3, 30, -200};

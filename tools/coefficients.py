@@ -5,8 +5,8 @@ exp: P(r) = (e^r - 1 - r) / r^2 on |r| <= ln(2)/2, degree 9.
 log: Q(z) = (2 atanh(s)/s - 2) / z with z = s^2, on the s of arguments 1/sqrt(2)..sqrt(2), degree 6.
 For types of 24 bits and less:
 exp: P(f) = (2^f - 1) / f on |f| <= 1/2, degree 7.
-log: Q as above, degree 4, on the s of arguments 2^-k..2^k with k = 0.5861: half a binary exponent, and how far the fraction of
-     a binary64 number, added to its exponent, may be from its logarithm.
+log: Q as above, degree 4, on the s of arguments 2^-k..2^k with k = 0.5861: half a binary exponent, and how far
+     the fraction of a binary64 number, added to its exponent, may be from its logarithm.
 All are interpolants at Chebyshev nodes, rounded to binary64. Needs mpmath.
 """
 from mpmath import atanh, cos, exp, log, lu_solve, matrix, mp, mpf, pi, sqrt

@@ -171,8 +171,8 @@ static const double short_log_polynomial[] = {0x1.55555555a0afcp-1, 0x1.999996bd
                                               0x1.2494811d23e4ep-2, 0x1.c5e9896b73b79p-3,
                                               0x1.95df2e5633bd7p-3};
 
-/* ln(sum/part) for sum >= part > 0, both normal; NaN for NaN. The bits of a number, taken as an integer, are its logarithm
- * but for 0.0861 of a binary exponent: enough to choose k, so that one division serves (sum/part)/2^k. */
+/* ln(sum/part) for sum >= part > 0, both normal; NaN for NaN. The bits of a number, taken as an integer, are its
+ * logarithm but for 0.0861 of a binary exponent: enough to choose k, so that one division serves (sum/part)/2^k. */
 static inline double short_log_ratio(double sum, double part)
 {
     const double *q = short_log_polynomial;
@@ -212,8 +212,8 @@ static inline tarn_weight weight_add(tarn_weight a, tarn_weight b)
 
 /* What the clauses on smooth max build from weights. `sum` is that of the window's weights. */
 
-/* [L3] The window's value from its tap `top` of the greatest beta*x, the sum of its weights, and that tap's weight on the
- * same scale: at most the sum, so that the value is never below `top`. Adding +0 makes a zero positive. */
+/* [L3] The window's value from its tap `top` of the greatest beta*x, the sum of its weights, and that tap's weight on
+ * the same scale: at most the sum, so that the value is never below `top`. Adding +0 makes a zero positive. */
 static inline double smooth_from_sum(bool full, double top, double beta, double sum, double greatest)
 {
     double log = full ? log_ratio(sum / greatest) : short_log_ratio(sum, greatest);
