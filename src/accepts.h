@@ -226,7 +226,7 @@ static inline bool is_adaptive_down_first(const tarn_problem *problem)
     return is_adaptive_down(problem) && problem->ties == TARN_TIES_FIRST;
 }
 
-/* Sliding windows in two dimensions that fit the rings of weights.inc. */
+/* Sliding windows in one or two dimensions that fit the rings of weights.inc. */
 static inline bool has_small_windows(const tarn_problem *problem)
 {
     for (int a = 0; a < problem->spatial; a++) {
@@ -234,7 +234,7 @@ static inline bool has_small_windows(const tarn_problem *problem)
         if (axis->adaptive || axis->kernel > 8 || axis->stride > 16 || axis->dilation > 1)
             return false;
     }
-    return problem->spatial == 2;
+    return problem->spatial <= 2;
 }
 
 /* From x: winners are recomputed into a buffer and then used as saved ones. */

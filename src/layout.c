@@ -211,21 +211,6 @@ tarn_status tarn_check_data(const char *name, const void *data, tarn_dtype dtype
     return TARN_OK;
 }
 
-bool tarn_extent_fits(const void *data, tarn_extent extent)
-{
-    uintptr_t at = (uintptr_t)data;
-    return (uint64_t)-extent.lo <= at && (uint64_t)extent.hi <= UINTPTR_MAX - at;
-}
-
-bool tarn_extents_meet(const void *a, tarn_extent a_extent, const void *b, tarn_extent b_extent)
-{
-    uintptr_t a_lo = (uintptr_t)a + (uintptr_t)a_extent.lo,
-              a_hi = (uintptr_t)a + (uintptr_t)a_extent.hi;
-    uintptr_t b_lo = (uintptr_t)b + (uintptr_t)b_extent.lo,
-              b_hi = (uintptr_t)b + (uintptr_t)b_extent.hi;
-    return a_lo < b_hi && b_lo < a_hi;
-}
-
 size_t tarn_view_bytes(const tarn_view *view)
 {
     tarn_extent extent = {0, 0};

@@ -2,24 +2,27 @@
  *
  * src/spec/spec.inc is instantiated for 320-bit numbers and compared with a naive evaluation of the
  * formula; the library's own results, and the exponential and logarithm they are made from, are
- * then held to that evaluation, in units of the last place. The bounds, with u = 2^-53:
+ * then held to that evaluation, in units of the last place. The bounds, with u = 2^-53, and v = 2^-38
+ * for f32, f16 and bf16, 0 for f64:
  *
  *  value     2 units in the last place of f64 at the larger of |result| and |greatest tap|, and
- *            4u/|beta|; f32, f16 and bf16 then round once, by half a unit of their own. So a
+ *            (4u + 2v)/|beta|; f32, f16 and bf16 then round once, by half a unit of their own. So a
  *            result far smaller than the greatest tap, or than 1/|beta|, has the absolute accuracy
  *            that f64 has there: something cancels, or the other weights vanish beside 1.
  *  weights   t_i = beta*x_i is rounded before e^t is taken, so a weight is off by up to |t_i|u of
  *            itself and the sum of the weights by T = sum w_i|t_i| times u: it is the exact weight
  *            of inputs half a unit away. With D the depth of the pairwise sum of the window and R
  *            that of the windows of a cell, the errors are at most
- *            jvp   sum w_i|dx_i| * (|t_i| + T + 2D + 8)u,
- *            vjp   sum_o |gy_o|w_io * (|t_i| + T_o + D + R + 8)u,
- *            and half a unit of the stored type. The weights of a window add up to 1 within
+ *            jvp   sum w_i|dx_i| * ((|t_i| + T + 2D + 8)u + 2v),
+ *            vjp   sum_o |gy_o|w_io * ((|t_i| + T_o + D + R + 8)u + 2v),
+ *            with 2|t_i| and 2T for the short types, whose arguments are rounded twice, and half a
+ *            unit of the stored type. The weights of a window add up to 1 within
  *            (D + 4)u whatever the inputs: numerators and denominator carry the same errors.
  */
 #include "precise.h"
 #include "spec/exponential.h"
 
+#define SHORT_ERROR 0x1p-38 /* of the exponential of types of 24 bits and less */
 #define HALF_LN2 0.34657359027997264
 
 /* ---- The formula, evaluated naively -------------------------------------------------------- */
@@ -90,12 +93,34 @@ static double exp_reduced_error(double r)
  * over bound. */
 static double weight_exp_error(double t)
 {
-    tarn_weight w = weight_exp(t);
+    tarn_weight w = weight_exp(true, t);
     M exact = m_exp(m_of(t));
     CHECK(w.exponent == floor(w.exponent), "exponent of e^%a is %a", t, w.exponent);
     CHECK(w.mantissa > 0.6 && w.mantissa < 1.6, "mantissa of e^%a is %a", t, w.mantissa);
     mpfr_mul_2si(exact->value, exact->value, -(long)w.exponent, MPFR_RNDN);
     return error_in_ulps(w.mantissa, exact) / (1.1 + 0x1p-42 * fabs(t));
+}
+
+/* Error over bound: that of the polynomial, and the product with log2(e) that is rounded. */
+static double short_exp_error(double t)
+{
+    tarn_weight w = weight_exp(false, t);
+    M exact = m_exp(m_of(t));
+    CHECK(w.exponent == floor(w.exponent), "exponent of e^%a is %a", t, w.exponent);
+    CHECK(w.mantissa > 0.6 && w.mantissa < 1.6, "mantissa of e^%a is %a", t, w.mantissa);
+    mpfr_mul_2si(exact->value, exact->value, -(long)w.exponent, MPFR_RNDN);
+    M error = m_div(m_abs(m_sub(m_of(w.mantissa), exact)), exact);
+    return m_about(error) / (SHORT_ERROR + 2 * UNIT * fabs(t));
+}
+
+/* Relative to the logarithm, but where the numbers are nearly equal: they are rounded. */
+static double short_log_error(double v, double part)
+{
+    double got = short_log_ratio(v * part, part);
+    M exact = m_log(m_div(m_of(v * part), m_of(part)));
+    if (v * part == part)
+        CHECK(got == 0, "log 1 is %a", got);
+    return m_about(m_div(m_abs(m_sub(m_of(got), exact)), m_add(exact, m_of(UNIT)))) / 0x1p-40;
 }
 
 static double log_ratio_error(double v)
@@ -144,12 +169,14 @@ static void check_exp_and_log(rng *r)
 {
     static const double edges[] = {
         0.0, -0.0, 0x1p-1074, -0x1p-1074, 0x1.fffffffffffffp49, -0x1.fffffffffffffp49};
-    double half = HALF_LN2 * 1.0001, reduced = 0, whole = 0, log = 0;
+    double half = HALF_LN2 * 1.0001, reduced = 0, whole = 0, log = 0, short_exp = 0, short_log = 0;
     for (int k = 0; k < ROUNDS(40000); k++) {
         arena.used = 0;
         double at = (2 * rng_unit(r) - 1) * half;
         reduced = greater_of(reduced, exp_reduced_error(at));
         whole = greater_of(whole, weight_exp_error(draw_exponent(r)));
+        short_exp = greater_of(short_exp, short_exp_error(draw_exponent(r)));
+        short_log = greater_of(short_log, short_log_error(fmin(draw_ratio(r), 0x1p500), 0.7 + 0.7 * rng_unit(r)));
         log = greater_of(log, log_ratio_error(draw_ratio(r)));
     }
     for (size_t k = 0; k < sizeof edges / sizeof edges[0]; k++)
@@ -159,9 +186,12 @@ static void check_exp_and_log(rng *r)
     CHECK(reduced <= 1.0, "exp_reduced is off by %g", reduced);
     CHECK(whole <= 1.0, "weight_exp is off by %g times its bound", whole);
     CHECK(log <= 2.0, "log_ratio is off by %g", log);
+    CHECK(short_exp <= 1.0, "the short exponential is off by %g times its bound", short_exp);
+    CHECK(short_log <= 1.0, "the short logarithm is off by %g times its bound", short_log);
     printf(
         "largest error: exp_reduced %.3f ulp  log_ratio %.3f ulp  weight_exp %.3f of its bound\n",
         reduced, log, whole);
+    printf("short exponential and logarithm, largest error/bound: %.3f %.3f\n", short_exp, short_log);
 }
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -171,7 +201,8 @@ static double worst_value[4], worst_ratio[4]; /* in ulp, where nothing cancels; 
 static M value_bound(tarn_dtype dtype, double beta, const evaluated *e)
 {
     M ulp = m_ulp(stored_format(TARN_F64), m_max(m_abs(e->value), m_abs(e->top)));
-    M bound = m_add(m_scaled(ulp, 2), m_of(fabs(4 * UNIT / beta)));
+    double near_zero = 4 * UNIT + (dtype == TARN_F64 ? 0 : 2 * SHORT_ERROR);
+    M bound = m_add(m_scaled(ulp, 2), m_of(fabs(near_zero / beta)));
     if (dtype == TARN_F64)
         return bound;
     M reach = m_add(m_abs(e->value), bound); /* rounding may start from there */
@@ -292,7 +323,16 @@ typedef struct gradients {
     M exact[MOST_ELEMENTS], relative[MOST_ELEMENTS];
 } gradients;
 
-static void add_gradients(const scene *s, const window *w, const evaluated *e, double gy,
+/* The relative error of a weight, in u: the roundings of arguments, twice for short types, and `fixed` others. */
+static M weight_factor(tarn_dtype dtype, const evaluated *e, int tap, int fixed)
+{
+    M arguments = m_add(m_abs(e->t[tap]), e->pull);
+    if (dtype == TARN_F64)
+        return m_add(arguments, m_of(fixed));
+    return m_add(m_scaled(arguments, 2), m_of(fixed + 2 * SHORT_ERROR / UNIT));
+}
+
+static void add_gradients(const scene *s, tarn_dtype dtype, const window *w, const evaluated *e, double gy,
                           int64_t base, gradients *g)
 {
     for (int k = 0; k < w->taps; k++) {
@@ -301,13 +341,13 @@ static void add_gradients(const scene *s, const window *w, const evaluated *e, d
         int64_t cell = base + w->tap[k].cell;
         M term = m_scaled(e->weight[k], gy);
         int fixed = w->depth + reader_depth(s, w->tap[k].cell, false) + 8;
-        M factor = m_add(m_add(m_abs(e->t[k]), e->pull), m_of(fixed));
+        M factor = weight_factor(dtype, e, k, fixed);
         g->exact[cell] = m_add(g->exact[cell], term);
         g->relative[cell] = m_add(g->relative[cell], m_mul(m_abs(term), factor));
     }
 }
 
-static M exact_tangent(const window *w, const evaluated *e, const double *dx, M *relative)
+static M exact_tangent(tarn_dtype dtype, const window *w, const evaluated *e, const double *dx, M *relative)
 {
     M sum = m_of(0);
     *relative = m_of(0);
@@ -315,7 +355,7 @@ static M exact_tangent(const window *w, const evaluated *e, const double *dx, M 
         if (!w->tap[k].real)
             continue;
         M term = m_scaled(e->weight[k], dx[w->tap[k].cell]);
-        M factor = m_add(m_add(m_abs(e->t[k]), e->pull), m_of(2 * w->depth + 8));
+        M factor = weight_factor(dtype, e, k, 2 * w->depth + 8);
         sum = m_add(sum, term);
         *relative = m_add(*relative, m_mul(m_abs(term), factor));
     }
@@ -336,8 +376,8 @@ static void check_scene(const scene *s, tarn_dtype dtype, const floats *f)
         M relative;
         list_window(s, k % s->outs, &w);
         evaluate(s, &w, f->x + base, &e);
-        M tangent = exact_tangent(&w, &e, f->dx + base, &relative);
-        add_gradients(s, &w, &e, f->gy[k], base, &g);
+        M tangent = exact_tangent(dtype, &w, &e, f->dx + base, &relative);
+        add_gradients(s, dtype, &w, &e, f->gy[k], base, &g);
         if (e.parts > 0)
             check_value(s, dtype, f->y[k], &e);
         else

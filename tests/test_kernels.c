@@ -673,19 +673,20 @@ static void sweep_whole(int cases)
     printf("whole planes: %d cases\n", cases);
 }
 
-/* Smooth max of small windows: rows longer than a buffer, bands of rows, numbers near and far apart. */
+/* Smooth max of small windows: long rows, bands of rows, blocks of planes, numbers near and far apart. */
 static void sweep_weights(int cases)
 {
-    static const double betas[] = {1, -1, 30, -200};
+    static const double betas[] = {1, -1, 0.3, 30, -200};
     for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
-        bool wide = n % 4 == 0;
-        int64_t shape[3] = {rng_range(&random_state, 1, 3), rng_range(&random_state, 4, wide ? 6 : 80),
-                            wide ? rng_range(&random_state, 200, 700) : rng_range(&random_state, 8, 20)};
+        bool wide = n % 4 == 0, many = n % 4 == 1;
+        int64_t shape[3] = {many ? rng_range(&random_state, 10, 40) : rng_range(&random_state, 1, 3),
+                            rng_range(&random_state, 4, wide || many ? 6 : 80),
+                            wide ? rng_range(&random_state, 200, 700) : rng_range(&random_state, 8, many ? 50 : 20)};
         test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % 4), 1, 2, shape);
         random_window(&c, 4);
         c.pool.dilation[0] = c.pool.dilation[1] = 1;
         c.pool.op = TARN_SMOOTH;
-        c.pool.beta = betas[rng_next(&random_state) % 4];
+        c.pool.beta = betas[rng_next(&random_state) % 5];
         c.pool.count_include_pad = rng_next(&random_state) % 2;
         c.seed = rng_next(&random_state);
         c.values = rng_next(&random_state) % 2 ? PLAIN : (pattern)(rng_next(&random_state) % PATTERNS);

@@ -3,11 +3,15 @@
  * Everything here is built from IEEE binary64 additions, multiplications and divisions in a fixed
  * order, so every machine returns the same bits; no math library is involved. The polynomials
  * and the parts of ln 2 come from tools/coefficients.py.
+ *
+ * Values of f64 need all of binary64 (`full`); types of 24 bits and less are content with 2^-38 and take shorter
+ * polynomials [L3].
  */
 #ifndef TARN_EXPONENTIAL_H
 #define TARN_EXPONENTIAL_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -71,15 +75,37 @@ static inline double exp_mantissa(double t, double *n)
     return exp_reduced(r - *n * LN2_LOW);
 }
 
+/* 2^f = 1 + f * (a polynomial), |f| <= 1/2, but for 2^-38. */
+static const double short_exp_polynomial[] = {
+    0x1.62e42fef9cc52p-1,  0x1.ebfbdff82a72dp-3,  0x1.c6b08da715399p-5,  0x1.3b2ab70ad4abap-7,
+    0x1.5d87758a2cd8bp-10, 0x1.4308c71076733p-13, 0x1.00c0f01af43d5p-16, 0x1.63b2e40877ca0p-20};
+
+/* exp_mantissa() for short types: no more than t*log2(e) rounded, which is what t was worth. */
+static inline double short_exp_mantissa(double t, double *n)
+{
+    const double *p = short_exp_polynomial;
+    double v = t * LOG2_E;
+    *n = (v + TO_INTEGER) - TO_INTEGER;
+    double f = v - *n, z = f * f;
+    double even = ((p[6] * z + p[4]) * z + p[2]) * z + p[0];
+    double odd = ((p[7] * z + p[5]) * z + p[3]) * z + p[1];
+    return f * (odd * f + even) + 1.0;
+}
+
+static inline double mantissa_of(bool full, double t, double *n)
+{
+    return full ? exp_mantissa(t, n) : short_exp_mantissa(t, n);
+}
+
 /* e^t for any t. */
-static inline tarn_weight weight_exp(double t)
+static inline tarn_weight weight_exp(bool full, double t)
 {
     tarn_weight weight;
     if (t != t)
         return (tarn_weight){t, 0.0};
     if (t >= HUGE_ARGUMENT || t <= -HUGE_ARGUMENT)
         return weight_exp_huge(t);
-    weight.mantissa = exp_mantissa(t, &weight.exponent);
+    weight.mantissa = mantissa_of(full, t, &weight.exponent);
     return weight;
 }
 
@@ -94,9 +120,9 @@ static inline double power_of_two(double n)
 
 /* e^t * 2^-shift as a plain number, for |t| < HUGE_ARGUMENT: weight_exp() put together. For kernels
  * that know that nothing overflows. */
-static inline double exp_scaled(double t, double shift)
+static inline double exp_scaled(bool full, double t, double shift)
 {
-    double n, mantissa = exp_mantissa(t, &n);
+    double n, mantissa = mantissa_of(full, t, &n);
     return mantissa * power_of_two(n - shift);
 }
 
@@ -140,6 +166,27 @@ static inline double log_ratio(double v)
     return k * LN2_HIGH + (k * (LN2_MIDDLE + LN2_LOW) + fraction);
 }
 
+/* The same polynomial for |s| <= 0.2004, but for 2^-40. */
+static const double short_log_polynomial[] = {0x1.55555555a0afcp-1, 0x1.999996bd16fd3p-2,
+                                              0x1.2494811d23e4ep-2, 0x1.c5e9896b73b79p-3,
+                                              0x1.95df2e5633bd7p-3};
+
+/* ln(sum/part) for sum >= part > 0, both normal; NaN for NaN. The bits of a number, taken as an integer, are its
+ * logarithm but for 0.0861 of a binary exponent: enough to choose k, so that one division serves (sum/part)/2^k. */
+static inline double short_log_ratio(double sum, double part)
+{
+    const double *q = short_log_polynomial;
+    uint64_t sum_bits, bits;
+    memcpy(&sum_bits, &sum, sizeof sum_bits);
+    memcpy(&bits, &part, sizeof bits);
+    uint64_t k = (sum_bits - bits + (UINT64_C(1) << 51)) >> 52;
+    bits += k << 52;
+    memcpy(&part, &bits, sizeof part);
+    double s = (sum - part) / (sum + part), z = s * s;
+    double rest = (((q[4] * z + q[3]) * z + q[2]) * z + q[1]) * z + q[0];
+    return (double)(int64_t)k * (LN2_HIGH + LN2_MIDDLE) + (s * (z * rest) + 2.0 * s);
+}
+
 /* mantissa * 2^shift for an integer shift <= 0. */
 static inline double shifted(double mantissa, double shift)
 {
@@ -165,17 +212,18 @@ static inline tarn_weight weight_add(tarn_weight a, tarn_weight b)
 
 /* What the clauses on smooth max build from weights. `sum` is that of the window's weights. */
 
-/* [L3] The window's value from its tap `top` of the greatest beta*x and the sum of its weights over that
- * tap's weight: at least 1, so that the value is never below `top`. Adding +0 makes a zero positive. */
-static inline double smooth_from_ratio(double top, double beta, double ratio)
+/* [L3] The window's value from its tap `top` of the greatest beta*x, the sum of its weights, and that tap's weight on
+ * the same scale: at most the sum, so that the value is never below `top`. Adding +0 makes a zero positive. */
+static inline double smooth_from_sum(bool full, double top, double beta, double sum, double greatest)
 {
-    return (top + log_ratio(ratio) / beta) + 0.0;
+    double log = full ? log_ratio(sum / greatest) : short_log_ratio(sum, greatest);
+    return (top + log / beta) + 0.0;
 }
 
 /* The sum has the exponent of the greatest weight, so the ratio is that of the mantissas. */
-static inline double smooth_value(double top, double beta, tarn_weight sum)
+static inline double smooth_value(bool full, double top, double beta, tarn_weight sum)
 {
-    return smooth_from_ratio(top, beta, sum.mantissa / weight_exp(beta * top).mantissa);
+    return smooth_from_sum(full, top, beta, sum.mantissa, weight_exp(full, beta * top).mantissa);
 }
 
 /* [L4] sum(w*dx) / sum(w); both have the exponent of the greatest weight. */

@@ -104,7 +104,7 @@ static inline tarn_weight normal_weight(tarn_weight w)
 /* [N3] The norm but for p = 1 and 2, from the greatest |x| and the sum of the powers over its power. */
 static inline tarn_weight norm_from_ratio(tarn_weight top, double p, double ratio)
 {
-    return (tarn_weight){top.mantissa * exp_scaled(log_ratio(ratio) / p, 0.0), top.exponent};
+    return (tarn_weight){top.mantissa * exp_scaled(true, log_ratio(ratio) / p, 0.0), top.exponent};
 }
 
 /* [N3] The norm from the greatest |x| and the sum of the powers. */

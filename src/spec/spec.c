@@ -26,10 +26,11 @@
 #define W tarn_weight
 #define W_ZERO weight_zero
 #define W_ADD weight_add
-#define W_EXP(beta, x) weight_exp((beta)*SCALAR(widen)(x))
+#define FULL (sizeof(S) == sizeof(double))
+#define W_EXP(beta, x) weight_exp(FULL, (beta)*SCALAR(widen)(x))
 #define W_COUNT(n) ((tarn_weight){(double)(n), 0.0})
 #define W_TIMES(w, dx) ((tarn_weight){(w).mantissa * SCALAR(widen)(dx), (w).exponent})
-#define W_VALUE(top, beta, w) SCALAR(narrow)(smooth_value(SCALAR(widen)(top), beta, w))
+#define W_VALUE(top, beta, w) SCALAR(narrow)(smooth_value(FULL, SCALAR(widen)(top), beta, w))
 #define W_TANGENT(w, sum) SCALAR(narrow)(smooth_tangent(w, sum))
 #define W_SHARE(gy, sum) smooth_share(SCALAR(widen)(gy), sum)
 #define W_GRADIENT(w, shares) SCALAR(narrow)(smooth_gradient(w, shares))
