@@ -136,6 +136,19 @@ static inline bool winners_scatter(const tarn_problem *problem)
            slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
 }
 
+/* Interleaved planes that fill vectors, also the longest. */
+static inline bool average_in_lanes(const tarn_problem *problem)
+{
+    return problem->lanes >= 16 && windows_of_cell(problem) == 1;
+}
+
+static inline bool winners_in_lanes(const tarn_problem *problem)
+{
+    return problem->lanes >= 16 && problem->ties == TARN_TIES_FIRST &&
+           problem->element_bytes[OPERAND_SAVED] <= 4 &&
+           windows_of_cell(problem) <= MOST_LANE_WINDOWS;
+}
+
 /* Two columns in each window, no window meets another or reaches beyond the input. */
 static inline bool in_pairs(const tarn_problem *problem)
 {
@@ -252,7 +265,7 @@ static inline bool winners_can_be_recomputed(const tarn_problem *problem)
         most_readers(&problem->axis[0]) > MOST_READERS || recomputed_rows(problem) == 0)
         return false;
     tarn_problem own = with_own_winners(problem);
-    return winners_slide_backward(&own) || winners_scatter(&own) || winners_in_pairs(&own);
+    return winners_slide_backward(&own) || winners_scatter(&own) || winners_in_pairs(&own) || winners_in_lanes(&own);
 }
 
 /* Two taps, two apart, on both axes of a plane or all three of a volume; no window reaches beyond the input. */

@@ -9,6 +9,7 @@ enum {
     MOST_STRIDE = 16,         /* on the innermost axis */
     MOST_ROWS_KEPT = 128,     /* rows of windows that are kept */
     MOST_TAPS = 1024,         /* of a window whose winner is scattered */
+    MOST_LANE_WINDOWS = 25,   /* that read a cell of interleaved planes, without buffers */
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
     SCRATCH_BYTES = 64 << 10, /* on the stack, all rows together */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
@@ -47,6 +48,24 @@ static inline int64_t rows_kept(const tarn_problem *problem)
     for (int a = 0; a < problem->spatial - 1; a++)
         rows *= most_readers(&problem->axis[a]);
     return rows;
+}
+
+/* Taps of window o on one axis that count for its divisor. */
+static inline int64_t counted_taps(const tarn_problem *problem, int axis, int64_t o)
+{
+    if (problem->count_include_pad)
+        return padded_taps(&problem->axis[axis], o);
+    tarn_span taps = window_taps(&problem->axis[axis], o);
+    return taps.hi - taps.lo;
+}
+
+/* Windows that read a cell, at most; MOST_READERS + 1 for what is beyond. */
+static inline int64_t windows_of_cell(const tarn_problem *problem)
+{
+    int64_t windows = 1;
+    for (int a = 0; a < problem->spatial && windows <= MOST_READERS; a++)
+        windows = min_i64(windows * most_readers(&problem->axis[a]), MOST_READERS + 1);
+    return windows;
 }
 
 /* Scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
