@@ -260,12 +260,19 @@ static inline bool has_small_windows(const tarn_problem *problem)
 /* From x: winners are recomputed into a buffer and then used as saved ones. */
 static inline bool winners_can_be_recomputed(const tarn_problem *problem)
 {
-    if (problem->ties != TARN_TIES_FIRST || problem->planes == 0 ||
-        problem->axis[0].out > 1 << 30 || /* rows are counted from a place so far before the buffer */
-        most_readers(&problem->axis[0]) > MOST_READERS || recomputed_rows(problem) == 0)
+    if (problem->ties != TARN_TIES_FIRST || problem->planes == 0)
         return false;
-    tarn_problem own = with_own_winners(problem);
-    return winners_slide_backward(&own) || winners_scatter(&own) || winners_in_pairs(&own) || winners_in_lanes(&own);
+    for (int a = 0; a < problem->spatial; a++)
+        if (most_readers(&problem->axis[a]) > MOST_READERS || !every_window_reads(&problem->axis[a]))
+            return false;
+    tarn_box box = box_of(problem);
+    tarn_problem part = *problem;
+    int64_t first;
+    for (int a = 0; a < problem->spatial; a++)
+        part.axis[a] = axis_of_gradients(&problem->axis[a], 0, box.cells[a], &first);
+    set_box_lanes(&part, box.lanes);
+    return box.lanes > 0 && (winners_slide_backward(&part) || winners_scatter(&part) ||
+                             winners_in_pairs(&part) || winners_in_lanes(&part));
 }
 
 /* Two taps, two apart, on both axes of a plane or all three of a volume; no window reaches beyond the input. */

@@ -574,7 +574,7 @@ static void sweep_backward(void)
             for (int64_t width = 1; width <= 49; width += THOROUGH && kernels[k] < 5 ? 1 : 8) {
                 int64_t last = rng_range(&random_state, 0, 1),
                         height = rng_range(&random_state, 1, 7);
-                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 19 : 9) : 2,
+                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 41 : 19) : 2,
                                     height, width};
                 tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1));
                 test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);

@@ -96,8 +96,8 @@ static inline bool slides_backward(const tarn_problem *problem, int64_t rows, in
     int64_t bytes = problem->dtype == TARN_F64 ? 8 : 4; /* of a sum */
     int64_t room = min_i64(SCRATCH_BYTES / bytes / rows, longest) - 3 * LONGEST_VECTOR;
     return problem->axis[inner].stride <= MOST_STRIDE && rows_kept(problem) <= MOST_ROWS_KEPT &&
-           room >= halo + 8 && problem->stride[TARN_GX][inner] == problem->lanes &&
-           problem->stride[TARN_GY][inner] == problem->lanes;
+           room >= halo + 8 &&
+           (problem->lanes > 1 || (problem->stride[TARN_GX][inner] == 1 && problem->stride[TARN_GY][inner] == 1));
 }
 
 #endif
