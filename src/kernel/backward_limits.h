@@ -11,7 +11,8 @@ enum {
     MOST_TAPS = 1024,         /* of a window whose winner is scattered */
     MOST_LANE_WINDOWS = 25,   /* that read a cell of interleaved planes, without buffers */
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
-    SCRATCH_BYTES = 64 << 10, /* on the stack, all rows together */
+    SCRATCH_BYTES = 128 << 10, /* on the stack, all rows together */
+    BLOCK_BYTES = 64 << 10,   /* of these, for blocks of short rows */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
 };
@@ -68,10 +69,18 @@ static inline int64_t windows_of_cell(const tarn_problem *problem)
     return windows;
 }
 
-/* Scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+/* Rows of windows that are scattered together; scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+static inline int64_t rows_together(const tarn_problem *problem)
+{
+    const tarn_axis *axis = &problem->axis[0];
+    int64_t most = axis->kernel <= 16 ? 4 : axis->kernel <= 32 ? 2 : 1;
+    return min_i64(most, ROWS_AHEAD / min_i64(axis->stride, ROWS_AHEAD + 1) + 1);
+}
+
 static inline int64_t scatter_rows(const tarn_problem *problem)
 {
-    return 2 * problem->axis[0].kernel + ROWS_AHEAD + 3;
+    int64_t together = rows_together(problem);
+    return 2 + (2 + problem->axis[0].kernel) * together + problem->axis[0].kernel + ROWS_AHEAD;
 }
 
 static inline int64_t scatter_halo(const tarn_problem *problem)

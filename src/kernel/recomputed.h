@@ -6,7 +6,9 @@
 
 enum {
     RECOMPUTED_BYTES = 40 << 10, /* winners of a box, on the stack */
-    FEWEST_LANES = 16            /* of interleaved planes that go together, if windows are not too large */
+    /* Interleaved planes that go together: several vectors; less where large windows need large boxes. */
+    BOX_LANES = 32,
+    BOX_LANES_OF_LARGE_WINDOWS = 8
 };
 
 /* Cells on each axis, and interleaved planes. */
@@ -63,7 +65,8 @@ static inline bool grow_worst_axis(const tarn_problem *problem, tarn_box *box)
 /* A box whose winners fit the buffer; one without lanes if there is none. */
 static inline tarn_box box_of(const tarn_problem *problem)
 {
-    tarn_box box = {.lanes = min_i64(problem->lanes, FEWEST_LANES)};
+    bool large = windows_of_cell(problem) > MOST_LANE_WINDOWS;
+    tarn_box box = {.lanes = min_i64(problem->lanes, large ? BOX_LANES_OF_LARGE_WINDOWS : BOX_LANES)};
     for (int a = 0; a < problem->spatial; a++)
         box.cells[a] = min_i64(problem->axis[a].stride, problem->axis[a].size);
     while (box.lanes > 0 && !box_fits(problem, &box))
