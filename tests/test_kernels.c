@@ -554,9 +554,9 @@ static void sweep_named(void)
         "max k2,2,2s2 f32 1x33x7x9x10 last",
         "avg k2,2,2s2 f32 1x18x6x8x9 last",
         "max k3,3,3s2p1 f32 1x20x5x6x7 last",
-        "max k3s1p1 f32 1x40x40x40 last",
-        "max k7s2p3 f32 1x11x64x80 last",
-        "max k17,3s1p8,1 f32 130x330",
+        "max k3s1p1 f32 1x40x26x26 last",
+        "max k7s2p3 f32 1x11x20x24 last",
+        "max k5,3s1p2,1 f32 90x280",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {

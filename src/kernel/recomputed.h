@@ -5,7 +5,7 @@
 #include "backward_limits.h"
 
 enum {
-    RECOMPUTED_BYTES = 40 << 10, /* winners of a box, on the stack */
+    RECOMPUTED_BYTES = 24 << 10, /* winners of a box, on the stack, beside what the forward kernel has there */
     /* Interleaved planes that go together: several vectors; less where large windows need large boxes. */
     BOX_LANES = 32,
     BOX_LANES_OF_LARGE_WINDOWS = 8
