@@ -129,6 +129,19 @@ static inline bool winners_scatter(const tarn_problem *problem)
            slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
 }
 
+/* Interleaved planes that fill vectors, also the longest. */
+static inline bool average_in_lanes(const tarn_problem *problem)
+{
+    return problem->lanes >= 16 && windows_of_cell(problem) == 1;
+}
+
+static inline bool winners_in_lanes(const tarn_problem *problem)
+{
+    return problem->lanes >= 16 && problem->ties == TARN_TIES_FIRST &&
+           problem->element_bytes[OPERAND_SAVED] <= 4 &&
+           windows_of_cell(problem) <= MOST_LANE_WINDOWS;
+}
+
 /* Two columns in each window, no window meets another or reaches beyond the input. */
 static inline bool in_pairs(const tarn_problem *problem)
 {
@@ -240,12 +253,19 @@ static inline bool has_small_windows(const tarn_problem *problem)
 /* From x: winners are recomputed into a buffer and then used as saved ones. */
 static inline bool winners_can_be_recomputed(const tarn_problem *problem)
 {
-    if (problem->ties != TARN_TIES_FIRST || problem->planes == 0 ||
-        problem->axis[0].out > 1 << 30 || /* rows are counted from a place so far before the buffer */
-        most_readers(&problem->axis[0]) > MOST_READERS || recomputed_rows(problem) == 0)
+    if (problem->ties != TARN_TIES_FIRST || problem->planes == 0)
         return false;
-    tarn_problem own = with_own_winners(problem);
-    return winners_slide_backward(&own) || winners_scatter(&own) || winners_in_pairs(&own);
+    for (int a = 0; a < problem->spatial; a++)
+        if (most_readers(&problem->axis[a]) > MOST_READERS || !every_window_reads(&problem->axis[a]))
+            return false;
+    tarn_box box = box_of(problem);
+    tarn_problem part = *problem;
+    int64_t first;
+    for (int a = 0; a < problem->spatial; a++)
+        part.axis[a] = axis_of_gradients(&problem->axis[a], 0, box.cells[a], &first);
+    set_box_lanes(&part, box.lanes);
+    return box.lanes > 0 && (winners_slide_backward(&part) || winners_scatter(&part) ||
+                             winners_in_pairs(&part) || winners_in_lanes(&part));
 }
 
 /* Two taps, two apart, on both axes of a plane or all three of a volume; no window reaches beyond the input. */

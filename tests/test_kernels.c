@@ -551,6 +551,12 @@ static void sweep_named(void)
         "max k3s2 d1 f32 2x5000",
         "max k2s2 f32 1x17x8x9 last",
         "avg k3s3p1 f32 1x33x10x11 last",
+        "max k2,2,2s2 f32 1x33x7x9x10 last",
+        "avg k2,2,2s2 f32 1x18x6x8x9 last",
+        "max k3,3,3s2p1 f32 1x20x5x6x7 last",
+        "max k3s1p1 f32 1x40x26x26 last",
+        "max k7s2p3 f32 1x11x20x24 last",
+        "max k5,3s1p2,1 f32 90x280",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
@@ -574,7 +580,7 @@ static void sweep_backward(void)
             for (int64_t width = 1; width <= 49; width += THOROUGH && kernels[k] < 5 ? 1 : 8) {
                 int64_t last = rng_range(&random_state, 0, 1),
                         height = rng_range(&random_state, 1, 7);
-                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 19 : 9) : 2,
+                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 41 : 19) : 2,
                                     height, width};
                 tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1));
                 test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);

@@ -9,8 +9,10 @@ enum {
     MOST_STRIDE = 16,         /* on the innermost axis */
     MOST_ROWS_KEPT = 128,     /* rows of windows that are kept */
     MOST_TAPS = 1024,         /* of a window whose winner is scattered */
+    MOST_LANE_WINDOWS = 25,   /* that read a cell of interleaved planes, without buffers */
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
-    SCRATCH_BYTES = 64 << 10, /* on the stack, all rows together */
+    SCRATCH_BYTES = 128 << 10, /* on the stack, all rows together */
+    BLOCK_BYTES = 64 << 10,   /* of these, for blocks of short rows */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
 };
@@ -49,10 +51,36 @@ static inline int64_t rows_kept(const tarn_problem *problem)
     return rows;
 }
 
-/* Scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+/* Taps of window o on one axis that count for its divisor. */
+static inline int64_t counted_taps(const tarn_problem *problem, int axis, int64_t o)
+{
+    if (problem->count_include_pad)
+        return padded_taps(&problem->axis[axis], o);
+    tarn_span taps = window_taps(&problem->axis[axis], o);
+    return taps.hi - taps.lo;
+}
+
+/* Windows that read a cell, at most; MOST_READERS + 1 for what is beyond. */
+static inline int64_t windows_of_cell(const tarn_problem *problem)
+{
+    int64_t windows = 1;
+    for (int a = 0; a < problem->spatial && windows <= MOST_READERS; a++)
+        windows = min_i64(windows * most_readers(&problem->axis[a]), MOST_READERS + 1);
+    return windows;
+}
+
+/* Rows of windows that are scattered together; scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+static inline int64_t rows_together(const tarn_problem *problem)
+{
+    const tarn_axis *axis = &problem->axis[0];
+    int64_t most = axis->kernel <= 16 ? 4 : axis->kernel <= 32 ? 2 : 1;
+    return min_i64(most, ROWS_AHEAD / min_i64(axis->stride, ROWS_AHEAD + 1) + 1);
+}
+
 static inline int64_t scatter_rows(const tarn_problem *problem)
 {
-    return 2 * problem->axis[0].kernel + ROWS_AHEAD + 3;
+    int64_t together = rows_together(problem);
+    return 2 + (2 + problem->axis[0].kernel) * together + problem->axis[0].kernel + ROWS_AHEAD;
 }
 
 static inline int64_t scatter_halo(const tarn_problem *problem)
@@ -77,8 +105,8 @@ static inline bool slides_backward(const tarn_problem *problem, int64_t rows, in
     int64_t bytes = problem->dtype == TARN_F64 ? 8 : 4; /* of a sum */
     int64_t room = min_i64(SCRATCH_BYTES / bytes / rows, longest) - 3 * LONGEST_VECTOR;
     return problem->axis[inner].stride <= MOST_STRIDE && rows_kept(problem) <= MOST_ROWS_KEPT &&
-           room >= halo + 8 && problem->stride[TARN_GX][inner] == problem->lanes &&
-           problem->stride[TARN_GY][inner] == problem->lanes;
+           room >= halo + 8 &&
+           (problem->lanes > 1 || (problem->stride[TARN_GX][inner] == 1 && problem->stride[TARN_GY][inner] == 1));
 }
 
 #endif

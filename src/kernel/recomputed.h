@@ -1,40 +1,132 @@
-/* Winners that are recomputed for a few rows of windows at a time, instead of saved. */
+/* Winners that are recomputed for a box of cells at a time, instead of saved. */
 #ifndef TARN_RECOMPUTED_H
 #define TARN_RECOMPUTED_H
 
 #include "backward_limits.h"
 
-enum { RECOMPUTED_BYTES = 24 << 10 }; /* on the stack */
+enum {
+    RECOMPUTED_BYTES = 24 << 10, /* winners of a box, on the stack, beside what the forward kernel has there */
+    /* Interleaved planes that go together: several vectors; less where large windows need large boxes. */
+    BOX_LANES = 32,
+    BOX_LANES_OF_LARGE_WINDOWS = 8
+};
 
-/* Bytes of the winners at one coordinate of the first axis; 0 if they do not fit. */
-static inline int64_t recomputed_row_bytes(const tarn_problem *problem)
+/* Cells on each axis, and interleaved planes. */
+typedef struct tarn_box {
+    int64_t cells[TARN_MAX_SPATIAL], lanes;
+} tarn_box;
+
+/* How many windows read so many neighbouring cells, at most. */
+static inline int64_t windows_of_box(const tarn_axis *axis, int64_t cells)
 {
-    int64_t bytes = problem->lanes * problem->element_bytes[OPERAND_SAVED];
-    for (int a = 1; a < problem->spatial && bytes <= RECOMPUTED_BYTES; a++)
-        bytes = problem->axis[a].out > RECOMPUTED_BYTES ? RECOMPUTED_BYTES + 1
-                                                        : bytes * problem->axis[a].out;
-    return bytes <= RECOMPUTED_BYTES ? bytes : 0;
+    return min_i64((cells - 1) / axis->stride + 1 + most_readers(axis), axis->out);
 }
 
-/* For how many coordinates of cells on the first axis the winners fit the buffer at once; 0 if for none. */
-static inline int64_t recomputed_rows(const tarn_problem *problem)
+static inline bool box_fits(const tarn_problem *problem, const tarn_box *box)
 {
-    int64_t bytes = recomputed_row_bytes(problem);
-    int64_t windows = bytes > 0 ? RECOMPUTED_BYTES / bytes - most_readers(&problem->axis[0]) : 0;
-    return max_i64(windows, 0) * min_i64(problem->axis[0].stride, MOST_READERS);
+    int64_t room = RECOMPUTED_BYTES / problem->element_bytes[OPERAND_SAVED] / box->lanes;
+    for (int a = 0; a < problem->spatial; a++)
+        room /= windows_of_box(&problem->axis[a], box->cells[a]);
+    return room > 0;
 }
 
-/* The problem with winners that lie densely, in every plane at the same place. */
-static inline tarn_problem with_own_winners(const tarn_problem *problem)
+/* Doubles a box on one axis, if it then fits. */
+static inline bool grow_box(const tarn_problem *problem, tarn_box *box, int axis)
 {
-    tarn_problem own = *problem;
-    int64_t stride = problem->lanes;
+    tarn_box grown = *box;
+    int64_t size = problem->axis[axis].size;
+    grown.cells[axis] = box->cells[axis] > size / 2 ? size : 2 * box->cells[axis];
+    if (box->cells[axis] == size || !box_fits(problem, &grown))
+        return false;
+    *box = grown;
+    return true;
+}
+
+/* Windows that are computed for the sake of the box alone, relative to its cells on an axis. */
+static inline double overlap_of_box(const tarn_axis *axis, int64_t cells)
+{
+    return (double)windows_of_box(axis, cells) * (double)axis->stride / (double)cells;
+}
+
+/* The axis on which the box is worst and can grow, which it does; false if there is none. */
+static inline bool grow_worst_axis(const tarn_problem *problem, tarn_box *box)
+{
+    int worst = -1;
     for (int a = problem->spatial - 1; a >= 0; a--) {
-        own.stride[OPERAND_SAVED][a] = stride;
-        stride *= problem->axis[a].out;
+        tarn_box grown = *box;
+        if (grow_box(problem, &grown, a) &&
+            (worst < 0 || overlap_of_box(&problem->axis[a], box->cells[a]) >
+                              overlap_of_box(&problem->axis[worst], box->cells[worst])))
+            worst = a;
     }
-    memset(own.lead_stride[OPERAND_SAVED], 0, sizeof own.lead_stride[OPERAND_SAVED]);
-    return own;
+    return worst >= 0 && grow_box(problem, box, worst);
+}
+
+/* A box whose winners fit the buffer; one without lanes if there is none. */
+static inline tarn_box box_of(const tarn_problem *problem)
+{
+    bool large = windows_of_cell(problem) > MOST_LANE_WINDOWS;
+    tarn_box box = {.lanes = min_i64(problem->lanes, large ? BOX_LANES_OF_LARGE_WINDOWS : BOX_LANES)};
+    for (int a = 0; a < problem->spatial; a++)
+        box.cells[a] = min_i64(problem->axis[a].stride, problem->axis[a].size);
+    while (box.lanes > 0 && !box_fits(problem, &box))
+        box.lanes /= 2;
+    if (box.lanes == 0)
+        return box;
+    while (grow_worst_axis(problem, &box)) {
+    }
+    for (tarn_box wider = box; wider.lanes < problem->lanes; box = wider) {
+        wider.lanes = min_i64(2 * box.lanes, problem->lanes);
+        if (!box_fits(problem, &wider))
+            break;
+    }
+    return box;
+}
+
+/* The box's lanes of one plane as a problem; its winners lie densely. */
+static inline void set_box_lanes(tarn_problem *part, int64_t lanes)
+{
+    int64_t stride = lanes;
+    part->leading = 0;
+    part->planes = 1;
+    part->lanes = lanes;
+    for (int a = part->spatial - 1; a >= 0; a--) {
+        part->stride[OPERAND_SAVED][a] = stride;
+        stride *= part->axis[a].out;
+    }
+}
+
+/* Windows [*first,*end) read the cells [lo,hi); one at least is named. */
+static inline void windows_of_run(const tarn_axis *axis, int64_t lo, int64_t hi, int64_t *first, int64_t *end)
+{
+    *first = min_i64(max_i64(readers_of(axis, lo).last - (most_readers(axis) - 1), 0), axis->out - 1);
+    *end = max_i64(min_i64(readers_of(axis, hi - 1).last + 1, axis->out), *first + 1);
+}
+
+/* The axis whose cells are [lo,hi) alone: what windows read beside them is padding. Its first window is *first. */
+static inline tarn_axis axis_of_gradients(const tarn_axis *axis, int64_t lo, int64_t hi, int64_t *first)
+{
+    int64_t end;
+    tarn_axis part = *axis;
+    windows_of_run(axis, lo, hi, first, &end);
+    part.size = hi - lo;
+    part.out = end - *first;
+    part.lo = lo + axis->lo - *first * axis->stride;
+    return part;
+}
+
+/* The axis whose windows are those of axis_of_gradients(), and all that they read; *cell is its first cell. */
+static inline tarn_axis axis_of_winners(const tarn_axis *axis, int64_t lo, int64_t hi, int64_t *cell)
+{
+    int64_t first, end;
+    tarn_axis part = *axis;
+    windows_of_run(axis, lo, hi, &first, &end);
+    int64_t start = first * axis->stride - axis->lo;
+    *cell = max_i64(start, 0);
+    part.size = min_i64((end - 1) * axis->stride - axis->lo + axis->kernel, axis->size) - *cell;
+    part.out = end - first;
+    part.lo = *cell - start;
+    return part;
 }
 
 #endif
