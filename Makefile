@@ -11,7 +11,7 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-large fuzz bench bench-peers bench-counts pictures python wheel \
+.PHONY: all run demo test test-quick test-python test-neon test-avx512 test-large fuzz bench bench-peers bench-counts pictures python wheel \
     install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
@@ -59,6 +59,14 @@ test-python: ## Test the Python package only
 test-quick: ## Test the release build only
 	@tools/setup.sh build test docs
 	@tools/test.sh release
+
+test-neon: ## Test the NEON kernels, in QEMU
+	@tools/setup.sh build neon
+	@tools/test.sh neon
+
+test-avx512: ## Test the AVX-512 kernels, in Bochs: half an hour
+	@tools/setup.sh build avx512
+	@tools/test.sh avx512
 
 test-large: ## Pool 8 GiB in 256 MiB of memory, beside cp (needs 20 GB of disk; LARGE=folder)
 	@tools/setup.sh build test
@@ -140,4 +148,4 @@ clean: ## Remove build/
 	rm -rf build
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile | expand -t 14

@@ -14,7 +14,7 @@
 #include <math.h>
 
 /* Sanitizers slow these tests twentyfold; the code they execute stays the same. */
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 #define ROUNDS(n) ((n) / 20 + 2)
 #else
 #define ROUNDS(n) (n)

@@ -15,7 +15,7 @@
 #include "graph/graph_program.h"
 #include "plan.h"
 
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 enum { GRAPHS = 200, MOST_CELLS = 1000 };
 #else
 enum { GRAPHS = 5000, MOST_CELLS = 4000 };

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 enum { GRAPHS = 250 };
 #else
 enum { GRAPHS = 1500 };

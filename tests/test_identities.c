@@ -9,7 +9,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 enum { ROUNDS = 10, MAX_PARTS = 5 };
 #else
 enum { ROUNDS = 60, MAX_PARTS = 8 };

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 enum { THOROUGH = 0 };
 #else
 enum { THOROUGH = 1 };

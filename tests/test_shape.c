@@ -2,7 +2,7 @@
 #include "fixture.h"
 #include "shape.h"
 
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 enum { MAX_SIZE = 8, MAX_PAD = 2, RANDOM_ROUNDS = 500 };
 #else
 enum { MAX_SIZE = 12, MAX_PAD = 3, RANDOM_ROUNDS = 20000 };

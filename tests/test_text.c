@@ -6,7 +6,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-#ifdef TARN_SANITIZED
+#ifdef TARN_SHORT_TESTS
 enum { ROUND_TRIPS = 20000, FUZZ_ROUNDS = 50000 };
 #else
 enum { ROUND_TRIPS = 200000, FUZZ_ROUNDS = 1000000 };

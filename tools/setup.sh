@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage format bench peers counts
+#                                              neon avx512
 # Installs the Debian packages that are missing, and says nothing if none is. The group peers also makes
-# a Python environment in build/peers, the group test one in build/venv.
+# a Python environment in build/peers, the group test one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
 
 missing=
@@ -74,7 +75,21 @@ make_venv() {
         fail "pip could not install numpy and pytest: $(echo "$output" | grep . | tail -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts>...'
+# What Bochs boots. Packages are unpacked, not installed: this machine keeps its own kernel.
+unpack() { # unpack <package>
+    (cd "$bochs" && apt-get -qq download "$1" && dpkg -x "$1"_*.deb . && rm "$1"_*.deb) >/dev/null 2>&1 ||
+        fail "apt-get could not download $1"
+}
+make_bochs() {
+    bochs=$(dirname "$0")/../build/bochs
+    [ -x "$bochs/bin/busybox" ] && ls "$bochs"/boot/vmlinuz-* >/dev/null 2>&1 && return 0
+    echo 'tools/setup.sh: unpacking a Linux into build/bochs'
+    mkdir -p "$bochs"
+    unpack busybox-static
+    unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
+}
+
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts|neon|avx512>...'
 for group; do
     case $group in
     build)
@@ -112,6 +127,19 @@ for group; do
         need libpthreadpool-dev includes pthreadpool.h
         ;;
     counts) need valgrind has valgrind ;;
+    neon)
+        need gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
+        need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdlib.h
+        need qemu-user has qemu-aarch64
+        ;;
+    avx512)
+        need bochs has bochs
+        need bochs-term test -e "/usr/lib/$(uname -m)-linux-gnu/bochs/plugins/libbx_term_gui.so"
+        need isolinux test -e /usr/lib/ISOLINUX/isolinux.bin
+        need syslinux-common test -e /usr/lib/syslinux/modules/bios/ldlinux.c32
+        need xorriso has xorriso
+        need cpio has cpio
+        ;;
     *) fail "unknown group '$group'" ;;
     esac
 done
@@ -125,4 +153,7 @@ case " $* " in
 esac
 case " $* " in
 *' peers '*) make_peers ;;
+esac
+case " $* " in
+*' avx512 '*) make_bochs ;;
 esac
