@@ -11,8 +11,8 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-avx512 test-large fuzz bench bench-peers bench-counts pictures python wheel \
-    install docs coverage format clean help
+.PHONY: all run demo test test-quick test-python test-neon test-avx512 test-large fuzz bench bench-peers bench-counts \
+    pictures python wheel install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -64,7 +64,7 @@ test-neon: ## Test the NEON kernels, in QEMU
 	@tools/setup.sh build neon
 	@tools/test.sh neon
 
-test-avx512: ## Test the AVX-512 kernels, in Bochs: half an hour
+test-avx512: ## Test the AVX-512 kernels, in Bochs (most of an hour)
 	@tools/setup.sh build avx512
 	@tools/test.sh avx512
 
