@@ -134,6 +134,7 @@ for group; do
         ;;
     avx512)
         need bochs has bochs
+        # Any screen does for apt; this one is small.
         need bochs-term test -e "/usr/lib/$(uname -m)-linux-gnu/bochs/plugins/libbx_term_gui.so"
         need isolinux test -e /usr/lib/ISOLINUX/isolinux.bin
         need syslinux-common test -e /usr/lib/syslinux/modules/bios/ldlinux.c32
