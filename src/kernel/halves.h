@@ -15,7 +15,7 @@ static inline v_u32 load_half(const void *p)
 static inline v_u32 load_half_part(const void *p, int64_t n)
 {
     v_half half = {0};
-    copy_part((char *)&half, p, (size_t)n * sizeof(uint16_t));
+    copy_part((char *)&half, p, (size_t)n * sizeof(uint16_t), sizeof half);
     return __builtin_convertvector(half, v_u32);
 }
 
@@ -28,7 +28,7 @@ static inline void store_half(void *p, v_u32 bits)
 static inline void store_half_part(void *p, v_u32 bits, int64_t n)
 {
     v_half half = __builtin_convertvector(bits, v_half);
-    copy_part(p, (const char *)&half, (size_t)n * sizeof(uint16_t));
+    copy_part(p, (const char *)&half, (size_t)n * sizeof(uint16_t), sizeof half);
 }
 
 static inline v_f32 float_of_bf16(v_u32 bits)

@@ -29,7 +29,7 @@ static inline v_i32 rounded_mean(v_f32 mean, float lowest, float highest)
     static inline v_f32 floats_of_part_##t(const element *p, int64_t n)                            \
     {                                                                                              \
         v_short_##t v = {0};                                                                       \
-        copy_part((char *)&v, (const char *)p, (size_t)n * sizeof(element));                       \
+        copy_part((char *)&v, (const char *)p, (size_t)n * sizeof(element), sizeof v);                       \
         return __builtin_convertvector(__builtin_convertvector(v, v_i32), v_f32);                  \
     }                                                                                              \
     static inline void store_rounded_##t(element *p, v_f32 mean)                                   \
@@ -40,7 +40,7 @@ static inline v_i32 rounded_mean(v_f32 mean, float lowest, float highest)
     static inline void store_rounded_part_##t(element *p, v_f32 mean, int64_t n)                   \
     {                                                                                              \
         v_short_##t v = __builtin_convertvector(rounded_mean(mean, lowest, highest), v_short_##t); \
-        copy_part((char *)p, (const char *)&v, (size_t)n * sizeof(element));                       \
+        copy_part((char *)p, (const char *)&v, (size_t)n * sizeof(element), sizeof v);                       \
     }
 SHORT_INTEGERS(i8, int8_t, 1, INT8_MIN, INT8_MAX)
 SHORT_INTEGERS(u8, uint8_t, 1, 0, UINT8_MAX)

@@ -16,9 +16,10 @@
  *   evens_t(a,b) odds_t(a,b) every second lane of a and b, side by side
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
  *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
+ *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   bits_t(mask)             a number with bit k set where lane k of the mask is; t is i32 or i64
- *   transpose_t(rows)        LANES_t vectors as the rows of a square matrix, in place; f32 f64 i32
+ *   transpose_t(rows)        LANES_t vectors as the rows of a square matrix, in place; f32 f64
  */
 #ifndef TARN_VECTOR_H
 #define TARN_VECTOR_H
@@ -84,10 +85,10 @@ static inline uint32_t bits_i64(v_i64 mask)
 
 /* ---- Loads, stores, selection --------------------------------------------------------------- */
 
-/* A part of a vector goes by its binary digits: no loop, and no call of memcpy. */
-static inline void copy_part(char *restrict to, const char *restrict from, size_t bytes)
+/* A part of a vector of `whole` bytes goes by its binary digits: no loop, and no call of memcpy. */
+static inline void copy_part(char *restrict to, const char *restrict from, size_t bytes, size_t whole)
 {
-    for (size_t piece = VECTOR_BYTES / 2; piece > 0; piece /= 2)
+    for (size_t piece = whole / 2; piece > 0; piece /= 2)
         if (bytes & piece) {
             switch (piece) {
             case 32: memcpy(to, from, 32); break;
@@ -122,12 +123,12 @@ static inline void copy_part(char *restrict to, const char *restrict from, size_
     static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
     {                                                                                              \
         v_##t v = {0};                                                                             \
-        copy_part((char *)&v, p, (size_t)n * sizeof(element));                                     \
+        copy_part((char *)&v, p, (size_t)n * sizeof(element), sizeof v);                                     \
         return v;                                                                                  \
     }                                                                                              \
     static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
     {                                                                                              \
-        copy_part(p, (const char *)&v, (size_t)n * sizeof(element));                               \
+        copy_part(p, (const char *)&v, (size_t)n * sizeof(element), sizeof v);                               \
     }                                                                                              \
     static inline v_##t splat_##t(element x)                                                       \
     {                                                                                              \
@@ -190,7 +191,7 @@ static inline v_i64 widen_bytes_i64(const void *p)
         if (n >= LANES_##t)                                                                        \
             memcpy(p, &low, sizeof low);                                                           \
         else                                                                                       \
-            copy_part(p, (const char *)&low, (size_t)n);                                           \
+            copy_part(p, (const char *)&low, (size_t)n, sizeof low);                                           \
     }
 #define LOW_BYTES_i8(v, bytes) ((bytes)(v))
 #if VECTOR_BYTES == 32
@@ -293,6 +294,30 @@ BY_INSTRUCTION(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
 #endif
 #undef BY_COMPARISON
 #undef BY_INSTRUCTION
+
+/* ---- NaN ------------------------------------------------------------------------------------- */
+
+static inline v_i32 unordered_f32(v_f32 a, v_f32 b)
+{
+#if VECTOR_BYTES == 32
+    return (v_i32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+#elif VECTOR_BYTES == 16 && defined(__x86_64__)
+    return (v_i32)_mm_cmpunord_ps((__m128)a, (__m128)b);
+#else
+    return (a != a) | (b != b);
+#endif
+}
+
+static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
+{
+#if VECTOR_BYTES == 32
+    return (v_i64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q);
+#elif VECTOR_BYTES == 16 && defined(__x86_64__)
+    return (v_i64)_mm_cmpunord_pd((__m128d)a, (__m128d)b);
+#else
+    return (a != a) | (b != b);
+#endif
+}
 
 /* ---- Every second lane ----------------------------------------------------------------------- */
 
