@@ -69,12 +69,12 @@ static inline int64_t windows_of_cell(const tarn_problem *problem)
     return windows;
 }
 
-/* Rows of windows that are scattered together; scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+/* Rows of windows that are scattered together (of adaptive windows, which have no stride, any number will do); scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
 static inline int64_t rows_together(const tarn_problem *problem)
 {
     const tarn_axis *axis = &problem->axis[0];
     int64_t most = axis->kernel <= 16 ? 4 : axis->kernel <= 32 ? 2 : 1;
-    return min_i64(most, ROWS_AHEAD / min_i64(axis->stride, ROWS_AHEAD + 1) + 1);
+    return min_i64(most, ROWS_AHEAD / max_i64(1, min_i64(axis->stride, ROWS_AHEAD + 1)) + 1);
 }
 
 static inline int64_t scatter_rows(const tarn_problem *problem)
