@@ -5,7 +5,7 @@
 #include "../problem.h"
 
 enum {
-    MOST_INDEXED_TAPS = 4096, /* of a window whose winners are asked for as cells of the input: they are listed */
+    MOST_INDEXED_TAPS = 1024, /* of a window whose winners are asked for as cells of the input: they are listed */
     MOST_PIXEL_TAPS = 16      /* that pixels.inc reads one by one; more are shared between windows */
 };
 
