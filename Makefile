@@ -64,7 +64,7 @@ test-neon: ## Test the NEON kernels, in QEMU
 	@tools/setup.sh build neon
 	@tools/test.sh neon
 
-test-avx512: ## Test the AVX-512 kernels, in Bochs (most of an hour)
+test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 	@tools/setup.sh build avx512
 	@tools/test.sh avx512
 

@@ -82,11 +82,16 @@ static inline bool sums_slide(const tarn_problem *problem)
     return windows_slide(problem) && problem->spatial <= 3;
 }
 
-/* Integers are summed and divided in f32, see short_integers.h. */
-static inline bool short_sums_slide(const tarn_problem *problem)
+/* Whether means of integers can be computed in f32, see short_integers.h. */
+static inline bool means_fit_f32(const tarn_problem *problem)
 {
     int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
-    return sums_slide(problem) && taps_of(problem) <= most && problem->divisor <= most;
+    return taps_of(problem) <= most && problem->divisor <= most;
+}
+
+static inline bool short_sums_slide(const tarn_problem *problem)
+{
+    return sums_slide(problem) && means_fit_f32(problem);
 }
 
 static inline bool tangents_slide(const tarn_problem *problem)
@@ -316,8 +321,7 @@ static inline bool pixel_sums(const tarn_problem *problem)
 
 static inline bool short_pixel_sums(const tarn_problem *problem)
 {
-    int64_t most = tarn_dtype_size(problem->dtype) == 1 ? 32767 : 255;
-    return pixel_sums(problem) && problem->divisor <= most;
+    return pixel_sums(problem) && means_fit_f32(problem);
 }
 
 static inline bool short_pairs(const tarn_problem *problem)
