@@ -481,6 +481,8 @@ static void sweep_named(void)
         "max k3s1p1 d1 f32 1x1500",
         "max k3s2 d1 f32 2x3x1300",
         "avg k5s1p2 d1 f32 1x700",
+        "max k17s1p8 u8 20x40",
+        "min k16s1 i8 19x40",
         "avg k2s2 u8 2x6x75",
         "avg k2s2 i8 2x6x150",
         "avg k2s2 d3 u8 1x4x4x70",
