@@ -287,6 +287,64 @@ static inline bool are_pairs(const tarn_problem *problem)
     return rows_are_dense(problem);
 }
 
+/* Whether rows of x or dx, or of results, follow each other without a gap. */
+static inline bool reads_follow(const tarn_problem *problem, int operand)
+{
+    return problem->axis[0].size == 1 || problem->stride[operand][0] == problem->axis[1].size;
+}
+
+static inline bool results_follow(const tarn_problem *problem, int operand)
+{
+    return problem->axis[0].out == 1 || problem->stride[operand][0] == problem->axis[1].out;
+}
+
+/* Three or five taps on both axes of a plane without gaps, see narrow.inc. */
+static inline bool windows_are_narrow(const tarn_problem *problem)
+{
+    if (problem->spatial != 2 || problem->lanes > 1 || !windows_slide(problem))
+        return false;
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    bool halves = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
+    int64_t bytes = halves ? 4 : (int64_t)tarn_dtype_size(problem->dtype);
+    bool threes = across->kernel == 3 && across->stride <= 2;
+    bool fives = across->kernel == 5 && across->stride == 1;
+    return (threes || fives) && down->kernel == across->kernel && across->size >= across->kernel &&
+           across->out <= ceil_div(across->size, across->stride) && narrow_rows(problem, bytes) > 0 &&
+           reads_follow(problem, TARN_X) && results_follow(problem, TARN_Y);
+}
+
+/* Averages of three by three, one apart, with padding of one or none. */
+static inline bool sums_are_narrow(const tarn_problem *problem, int operand, int result)
+{
+    if (problem->spatial != 2 || problem->lanes > 1 || !windows_slide(problem))
+        return false;
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    return across->kernel == 3 && down->kernel == 3 && across->stride == 1 && down->stride == 1 && across->size >= 3 &&
+           across->size <= NARROW_USUAL / (int64_t)sizeof(double) && across->lo <= 1 &&
+           across->out <= across->size && across->out - across->lo < across->size &&
+           reads_follow(problem, operand) && results_follow(problem, result);
+}
+
+static inline bool averages_are_narrow(const tarn_problem *problem)
+{
+    return sums_are_narrow(problem, TARN_X, TARN_Y);
+}
+
+static inline bool tangents_are_narrow(const tarn_problem *problem)
+{
+    return sums_are_narrow(problem, TARN_X, TARN_Y) && sums_are_narrow(problem, TARN_DX, TARN_DY);
+}
+
+static inline bool short_averages_are_narrow(const tarn_problem *problem)
+{
+    return averages_are_narrow(problem) && means_fit_f32(problem);
+}
+
+static inline bool winners_are_narrow(const tarn_problem *problem)
+{
+    return windows_are_narrow(problem) && results_follow(problem, OPERAND_SAVED);
+}
+
 /* Windows of few taps, each with a real one, and channels last that fill a vector. Where many windows read a
  * pixel, narrow types do better to share what they convert and compare. */
 static inline bool pixels_are_wide(const tarn_problem *problem)

@@ -2,6 +2,7 @@
 #define ISA_AVX2
 #include "isa_begin.h"
 #ifdef PREFIX
+#define KERNELS_OF_A_DTYPE "sliding_kernels.inc"
 #include "vector_dtypes.inc"
 #endif
 #include "isa_end.h"

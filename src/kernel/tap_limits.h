@@ -6,7 +6,10 @@
 
 enum {
     MOST_INDEXED_TAPS = 1024, /* of a window whose winners are asked for as cells of the input: they are listed */
-    MOST_PIXEL_TAPS = 16      /* that pixels.inc reads one by one; more are shared between windows */
+    MOST_PIXEL_TAPS = 16,     /* that pixels.inc reads one by one; more are shared between windows */
+    MOST_NARROW_TAPS = 5,     /* of a row, in narrow.inc */
+    NARROW_BYTES = 48 << 10,  /* of a buffer there: three rows of 4096 numbers ... */
+    NARROW_USUAL = 16 << 10   /* ... and, where rows are shorter, what the level-1 cache holds twice */
 };
 
 static inline int64_t taps_of(const tarn_problem *problem)
@@ -15,6 +18,22 @@ static inline int64_t taps_of(const tarn_problem *problem)
     for (int a = 0; a < problem->spatial; a++)
         taps *= problem->axis[a].kernel;
     return taps;
+}
+
+/* Elements that a row must have there to be folded in vectors of `lanes` windows, padding aside. */
+static inline int64_t narrow_least(int64_t lanes, int64_t taps, int64_t stride)
+{
+    return lanes * stride + 2 * taps;
+}
+
+/* Rows of outputs that narrow.inc folds at once, if elements take so many bytes; 0 if rows are too long for it. */
+static inline int64_t narrow_rows(const tarn_problem *problem, int64_t element_bytes)
+{
+    const tarn_axis *down = &problem->axis[0];
+    int64_t row = problem->axis[1].size, most = NARROW_BYTES / element_bytes / row;
+    int64_t usual = max_i64(NARROW_USUAL / element_bytes / row, down->kernel + 3 * down->stride);
+    int64_t reads = min_i64(most, usual);
+    return reads < down->kernel ? 0 : (reads - down->kernel) / down->stride + 1;
 }
 
 #endif

@@ -14,6 +14,7 @@
  *   greater_t(right,left)    right > left ? right : left; so the left one of equals
  *   lesser_t(right,left)     right < left ? right : left
  *   evens_t(a,b) odds_t(a,b) every second lane of a and b, side by side
+ *   near_evens_t(a,b) near_odds_t(a,b) in_order_t(v): the same in two steps
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
  *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
@@ -379,31 +380,82 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
 #define SHUFFLES_32(t, m) SHUFFLES(t, m, STEPS_16, PAIRS_16)
 #define SHUFFLES_64(t, m) SHUFFLES(t, m, STEPS_8, PAIRS_8)
 #endif
+/* Two steps, of which the second can come after arithmetic on what was picked: near_evens_t(a,b) and near_odds_t(a,b)
+ * pick the lanes in some order, the same for both, and in_order_t(v) puts them in order. On AVX2, picking within each
+ * half is one instruction. */
+#define IN_ONE_STEP(t)                                                                             \
+    static inline v_##t near_evens_##t(v_##t a, v_##t b)                                           \
+    {                                                                                              \
+        return evens_##t(a, b);                                                                    \
+    }                                                                                              \
+    static inline v_##t near_odds_##t(v_##t a, v_##t b)                                            \
+    {                                                                                              \
+        return odds_##t(a, b);                                                                     \
+    }                                                                                              \
+    static inline v_##t in_order_##t(v_##t v)                                                      \
+    {                                                                                              \
+        return v;                                                                                  \
+    }
+#define IN_TWO_STEPS(t, PICK)                                                                      \
+    static inline v_##t near_evens_##t(v_##t a, v_##t b)                                           \
+    {                                                                                              \
+        return (v_##t)PICK(a, b, 0);                                                               \
+    }                                                                                              \
+    static inline v_##t near_odds_##t(v_##t a, v_##t b)                                            \
+    {                                                                                              \
+        return (v_##t)PICK(a, b, 1);                                                               \
+    }                                                                                              \
+    static inline v_##t in_order_##t(v_##t v)                                                      \
+    {                                                                                              \
+        return (v_##t)_mm256_permute4x64_epi64((__m256i)v, 0xd8);                                  \
+    }                                                                                              \
+    static inline v_##t evens_##t(v_##t a, v_##t b)                                                \
+    {                                                                                              \
+        return in_order_##t(near_evens_##t(a, b));                                                 \
+    }                                                                                              \
+    static inline v_##t odds_##t(v_##t a, v_##t b)                                                 \
+    {                                                                                              \
+        return in_order_##t(near_odds_##t(a, b));                                                  \
+    }
 #if VECTOR_BYTES == 32
-/* gcc takes three instructions where two do: pick in each half, then put the halves in order. */
-static inline v_f32 evens_f32(v_f32 a, v_f32 b)
-{
-    __m256 picked = _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
-    return (v_f32)_mm256_permute4x64_pd((__m256d)picked, 0xd8);
-}
-static inline v_f32 odds_f32(v_f32 a, v_f32 b)
-{
-    __m256 picked = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
-    return (v_f32)_mm256_permute4x64_pd((__m256d)picked, 0xd8);
-}
+#define PICK_32(a, b, odd) _mm256_shuffle_ps((__m256)(a), (__m256)(b), (odd) ? 0xdd : 0x88)
+#define PICK_64(a, b, odd) _mm256_shuffle_pd((__m256d)(a), (__m256d)(b), (odd) ? 0xf : 0)
+IN_TWO_STEPS(f32, PICK_32)
+IN_TWO_STEPS(i32, PICK_32)
+IN_TWO_STEPS(u32, PICK_32)
+IN_TWO_STEPS(f64, PICK_64)
+IN_TWO_STEPS(i64, PICK_64)
+IN_TWO_STEPS(u64, PICK_64)
 BLENDS(f32, i32, PAIRS_8)
+BLENDS(i32, i32, PAIRS_8)
+BLENDS(u32, i32, PAIRS_8)
+BLENDS(f64, i64, PAIRS_4)
+BLENDS(i64, i64, PAIRS_4)
+BLENDS(u64, i64, PAIRS_4)
 #else
 SHUFFLES_32(f32, i32)
-#endif
+SHUFFLES_32(i32, i32)
+SHUFFLES_32(u32, i32)
 SHUFFLES_64(f64, i64)
+SHUFFLES_64(i64, i64)
+SHUFFLES_64(u64, i64)
+IN_ONE_STEP(f32)
+IN_ONE_STEP(i32)
+IN_ONE_STEP(u32)
+IN_ONE_STEP(f64)
+IN_ONE_STEP(i64)
+IN_ONE_STEP(u64)
+#endif
 SHUFFLES_8(i8, i8)
 SHUFFLES_8(u8, i8)
 SHUFFLES_16(i16, i16)
 SHUFFLES_16(u16, i16)
-SHUFFLES_32(i32, i32)
-SHUFFLES_32(u32, i32)
-SHUFFLES_64(i64, i64)
-SHUFFLES_64(u64, i64)
+IN_ONE_STEP(i8)
+IN_ONE_STEP(u8)
+IN_ONE_STEP(i16)
+IN_ONE_STEP(u16)
+#undef IN_ONE_STEP
+#undef IN_TWO_STEPS
 
 /* ---- Transposition --------------------------------------------------------------------------- */
 
