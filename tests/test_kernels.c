@@ -613,6 +613,39 @@ static void sweep_backward(void)
     printf("backward: %d cases\n", cases);
 }
 
+/* Windows of two, three and five taps on dense planes: rows from one element to three of the longest vectors and one,
+ * and now and then a plane that no buffer holds. */
+static void sweep_near(int cases)
+{
+    static const int64_t kernels[] = {2, 3, 3, 5};
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool large = n % 16 == 0;
+        int64_t kernel = kernels[rng_next(&random_state) % 4];
+        int64_t shape[3] = {rng_range(&random_state, 1, 2), rng_range(&random_state, 1, large ? 60 : 12),
+                            rng_range(&random_state, 1, large ? 600 : n % 2 ? 40 : 194)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = kernel;
+            c.pool.stride[a] = rng_range(&random_state, 1, 2);
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, kernel - 1);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel - 1);
+            if (!window_fits(shape[1 + a], kernel, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = kernel - 1;
+        }
+        c.pool.ceil_mode = rng_next(&random_state) % 2;
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.seed = rng_next(&random_state);
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+            c.pool.op = (tarn_op)op;
+            run_case(&c);
+        }
+    }
+    printf("near: %d cases\n", cases);
+}
+
 static int64_t any_power(int most)
 {
     return (INT64_C(1) << rng_range(&random_state, 0, most)) + rng_range(&random_state, -1, 1);
@@ -721,6 +754,7 @@ int main(int argc, char **argv)
     SWEEP("1-D", sweep_1d());
     SWEEP("named", sweep_named());
     SWEEP("backward", sweep_backward());
+    SWEEP("near", sweep_near(1200));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
     SWEEP("weights", sweep_weights(300));
