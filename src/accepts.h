@@ -298,51 +298,101 @@ static inline bool results_follow(const tarn_problem *problem, int operand)
     return problem->axis[0].out == 1 || problem->stride[operand][0] == problem->axis[1].out;
 }
 
-/* Three or five taps on both axes of a plane without gaps, see narrow.inc. */
+/* Bytes of a number that is computed with. */
+static inline int64_t computed_bytes(const tarn_problem *problem)
+{
+    bool halves = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
+    return halves ? 4 : (int64_t)tarn_dtype_size(problem->dtype);
+}
+
+/* Three or five taps on both axes, see narrow.inc. */
 static inline bool windows_are_narrow(const tarn_problem *problem)
 {
-    if (problem->spatial != 2 || problem->lanes > 1 || !windows_slide(problem))
+    if (problem->spatial != 2 || !windows_slide(problem))
         return false;
     const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
-    bool halves = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
-    int64_t bytes = halves ? 4 : (int64_t)tarn_dtype_size(problem->dtype);
     bool threes = across->kernel == 3 && across->stride <= 2;
     bool fives = across->kernel == 5 && across->stride == 1;
-    return (threes || fives) && down->kernel == across->kernel && across->size >= across->kernel &&
-           across->out <= ceil_div(across->size, across->stride) && narrow_rows(problem, bytes) > 0 &&
-           reads_follow(problem, TARN_X) && results_follow(problem, TARN_Y);
+    return (threes || fives) && down->kernel == across->kernel;
 }
 
-/* Averages of three by three, one apart, with padding of one or none. */
-static inline bool sums_are_narrow(const tarn_problem *problem, int operand, int result)
+/* ... of a plane without gaps. */
+static inline bool planes_are_narrow(const tarn_problem *problem)
 {
-    if (problem->spatial != 2 || problem->lanes > 1 || !windows_slide(problem))
-        return false;
     const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
-    return across->kernel == 3 && down->kernel == 3 && across->stride == 1 && down->stride == 1 && across->size >= 3 &&
-           across->size <= NARROW_USUAL / (int64_t)sizeof(double) && across->lo <= 1 &&
-           across->out <= across->size && across->out - across->lo < across->size &&
-           reads_follow(problem, operand) && results_follow(problem, result);
-}
-
-static inline bool averages_are_narrow(const tarn_problem *problem)
-{
-    return sums_are_narrow(problem, TARN_X, TARN_Y);
-}
-
-static inline bool tangents_are_narrow(const tarn_problem *problem)
-{
-    return sums_are_narrow(problem, TARN_X, TARN_Y) && sums_are_narrow(problem, TARN_DX, TARN_DY);
-}
-
-static inline bool short_averages_are_narrow(const tarn_problem *problem)
-{
-    return averages_are_narrow(problem) && means_fit_f32(problem);
+    return problem->lanes == 1 && windows_are_narrow(problem) && across->size >= across->kernel &&
+           across->out <= ceil_div(across->size, across->stride) &&
+           narrow_rows(down, across->size, computed_bytes(problem)) > 0 && reads_follow(problem, TARN_X) &&
+           results_follow(problem, TARN_Y);
 }
 
 static inline bool winners_are_narrow(const tarn_problem *problem)
 {
-    return windows_are_narrow(problem) && results_follow(problem, OPERAND_SAVED);
+    return planes_are_narrow(problem) && results_follow(problem, OPERAND_SAVED);
+}
+
+/* ... of planes that are interleaved without gaps and fill a vector, also the longest. */
+static inline bool pixels_are_narrow(const tarn_problem *problem)
+{
+    int64_t lanes = problem->lanes;
+    int64_t bytes = computed_bytes(problem);
+    return windows_are_narrow(problem) && lanes * bytes >= 64 && problem->stride[TARN_X][1] == lanes &&
+           problem->stride[TARN_Y][1] == lanes &&
+           narrow_rows(&problem->axis[0], narrow_columns(problem) * lanes, bytes) > 0 &&
+           (narrow_columns(problem) * problem->axis[1].stride + problem->axis[1].kernel) * lanes * bytes <= NARROW_BYTES;
+}
+
+static inline bool pixel_winners_are_narrow(const tarn_problem *problem)
+{
+    return pixels_are_narrow(problem) && problem->stride[OPERAND_SAVED][1] == problem->lanes;
+}
+
+/* Averages of three by three, one apart, with padding of one or none. */
+static inline bool averages_are_narrow(const tarn_problem *problem)
+{
+    if (problem->spatial != 2 || !windows_slide(problem))
+        return false;
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    return across->kernel == 3 && down->kernel == 3 && across->stride == 1 && down->stride == 1 && across->size >= 3 &&
+           across->lo <= 1 && across->out - across->lo < across->size;
+}
+
+static inline bool plane_averages_are_narrow(const tarn_problem *problem)
+{
+    const tarn_axis *across = &problem->axis[1];
+    return problem->lanes == 1 && averages_are_narrow(problem) && across->out <= across->size &&
+           across->size <= NARROW_USUAL / (int64_t)sizeof(double) && reads_follow(problem, TARN_X) &&
+           results_follow(problem, TARN_Y);
+}
+
+static inline bool plane_tangents_are_narrow(const tarn_problem *problem)
+{
+    return plane_averages_are_narrow(problem) && reads_follow(problem, TARN_DX) && results_follow(problem, TARN_DY);
+}
+
+static inline bool short_plane_averages_are_narrow(const tarn_problem *problem)
+{
+    return plane_averages_are_narrow(problem) && means_fit_f32(problem);
+}
+
+/* ... of interleaved planes that fill a vector, also the longest; sums are of at least 4 bytes. */
+static inline bool pixel_averages_are_narrow(const tarn_problem *problem)
+{
+    int64_t lanes = problem->lanes;
+    return lanes >= 16 && averages_are_narrow(problem) && problem->stride[TARN_X][1] == lanes &&
+           problem->stride[TARN_Y][1] == lanes &&
+           (narrow_columns(problem) + 2) * lanes <= NARROW_USUAL / (int64_t)sizeof(double);
+}
+
+static inline bool pixel_tangents_are_narrow(const tarn_problem *problem)
+{
+    return pixel_averages_are_narrow(problem) && problem->stride[TARN_DX][1] == problem->lanes &&
+           problem->stride[TARN_DY][1] == problem->lanes;
+}
+
+static inline bool short_pixel_averages_are_narrow(const tarn_problem *problem)
+{
+    return pixel_averages_are_narrow(problem) && means_fit_f32(problem);
 }
 
 /* Windows of few taps, each with a real one, and channels last that fill a vector. Where many windows read a

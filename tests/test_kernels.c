@@ -613,18 +613,18 @@ static void sweep_backward(void)
     printf("backward: %d cases\n", cases);
 }
 
-/* Windows of two, three and five taps on dense planes: rows from one element to three of the longest vectors and one,
- * and now and then a plane that no buffer holds. */
+/* Windows of two, three and five taps, on dense planes and on interleaved ones: rows from one element to three of the
+ * longest vectors and one, and now and then a plane that no buffer holds. */
 static void sweep_near(int cases)
 {
     static const int64_t kernels[] = {2, 3, 3, 5};
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
-        bool large = n % 16 == 0;
+        bool large = n % 16 == 0, last = n % 4 == 1;
         int64_t kernel = kernels[rng_next(&random_state) % 4];
-        int64_t shape[3] = {rng_range(&random_state, 1, 2), rng_range(&random_state, 1, large ? 60 : 12),
-                            rng_range(&random_state, 1, large ? 600 : n % 2 ? 40 : 194)};
+        int64_t shape[3] = {rng_range(&random_state, 1, last ? 70 : 2), rng_range(&random_state, 1, large ? 60 : 12),
+                            rng_range(&random_state, 1, large ? 600 : last ? 20 : n % 2 ? 40 : 194)};
         test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
         for (int a = 0; a < 2; a++) {
             c.pool.kernel[a] = kernel;
@@ -638,6 +638,7 @@ static void sweep_near(int cases)
         c.pool.count_include_pad = rng_next(&random_state) % 2;
         c.seed = rng_next(&random_state);
         c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = c.out_layout = last ? LAST : DENSE;
         for (int op = TARN_MAX; op <= TARN_AVG; op++) {
             c.pool.op = (tarn_op)op;
             run_case(&c);

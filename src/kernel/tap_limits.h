@@ -26,12 +26,20 @@ static inline int64_t narrow_least(int64_t lanes, int64_t taps, int64_t stride)
     return lanes * stride + 2 * taps;
 }
 
-/* Rows of outputs that narrow.inc folds at once, if elements take so many bytes; 0 if rows are too long for it. */
-static inline int64_t narrow_rows(const tarn_problem *problem, int64_t element_bytes)
+/* Columns of outputs that are in hand at once where planes are interleaved. */
+static inline int64_t narrow_columns(const tarn_problem *problem)
 {
-    const tarn_axis *down = &problem->axis[0];
-    int64_t row = problem->axis[1].size, most = NARROW_BYTES / element_bytes / row;
-    int64_t usual = max_i64(NARROW_USUAL / element_bytes / row, down->kernel + 3 * down->stride);
+    enum { ELEMENTS = 512 };
+    int64_t columns = problem->axis[1].out;
+    return ceil_div(columns, ceil_div(columns, max_i64(1, ELEMENTS / problem->lanes)));
+}
+
+/* Rows of outputs that narrow.inc folds at once, if rows have so many elements of so many bytes; 0 if that is too much
+ * for it. */
+static inline int64_t narrow_rows(const tarn_axis *down, int64_t elements, int64_t element_bytes)
+{
+    int64_t most = NARROW_BYTES / element_bytes / elements;
+    int64_t usual = max_i64(NARROW_USUAL / element_bytes / elements, down->kernel + 11 * down->stride);
     int64_t reads = min_i64(most, usual);
     return reads < down->kernel ? 0 : (reads - down->kernel) / down->stride + 1;
 }
