@@ -94,6 +94,31 @@ static inline bool short_sums_slide(const tarn_problem *problem)
     return sums_slide(problem) && means_fit_f32(problem);
 }
 
+/* Large windows, one apart, over planes that are wide enough for rows to pay, see streams.h. */
+static inline bool windows_stream(const tarn_problem *problem, int64_t least_kernel)
+{
+    enum { LEAST_COLUMNS = 64, LEAST_ROWS = 8 };
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    return problem->spatial == 2 && problem->lanes == 1 && windows_slide(problem) && down->stride == 1 &&
+           across->stride == 1 && down->kernel >= least_kernel && across->kernel >= least_kernel &&
+           down->out >= LEAST_ROWS && across->out >= LEAST_COLUMNS;
+}
+
+static inline bool extremes_stream(const tarn_problem *problem)
+{
+    return windows_stream(problem, 6);
+}
+
+static inline bool sums_stream(const tarn_problem *problem)
+{
+    return windows_stream(problem, 4);
+}
+
+static inline bool short_sums_stream(const tarn_problem *problem)
+{
+    return sums_stream(problem) && means_fit_f32(problem);
+}
+
 static inline bool tangents_slide(const tarn_problem *problem)
 {
     return windows_slide(problem) && problem->ties == TARN_TIES_FIRST;

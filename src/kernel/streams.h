@@ -1,0 +1,64 @@
+/* Large windows, one apart, over planes: rows of x stream through rings of rows, each of which stands for 1, 2, 4, ...
+ * rows of the plane, so that none is read or folded twice.
+ *
+ * When row t comes in, ring j gets the row that stands for rows t-2^j+1 to t: one of ring j-1 that came 2^(j-1) rows ago,
+ * with the one that came just now. A window of k rows is made of a few of these. Some columns of outputs are in hand at a
+ * time, and the columns they read.
+ */
+#ifndef TARN_STREAMS_H
+#define TARN_STREAMS_H
+
+#include "sliding.h"
+
+enum {
+    MOST_LEVELS = 6,           /* 2^6 is the longest window of tiles and streams */
+    STREAM_BYTES = 160 << 10,  /* all rows */
+    STREAM_SLACK = 64          /* elements behind a row that whole vectors may touch */
+};
+
+typedef struct tarn_stream {
+    const tarn_problem *p;
+    const tarn_axis *across, *down;
+    int64_t column, columns; /* outputs of a row in hand */
+    int64_t pitch;           /* elements from a row to the next: those that are read, and the slack */
+    int levels, levels_across; /* 2^levels is the greatest power of two in a window's length */
+    int64_t ring[MOST_LEVELS + 1];   /* the first row of each ring, and */
+    int64_t length[MOST_LEVELS + 1]; /* how many it has */
+    int64_t spare;                   /* the first row that belongs to no ring */
+    char *base[OPERANDS];
+} tarn_stream;
+
+static inline int log2_floor(int64_t n)
+{
+    return 63 - __builtin_clzll((unsigned long long)n);
+}
+
+/* A row of ring j is needed until 2^j rows later, one of the last until the window is complete. */
+static inline void set_rings(tarn_stream *s)
+{
+    int64_t rows = 0;
+    s->levels = log2_floor(s->down->kernel);
+    s->levels_across = log2_floor(s->across->kernel);
+    for (int j = 0; j <= s->levels; j++) {
+        s->ring[j] = rows;
+        s->length[j] = j < s->levels ? (INT64_C(1) << j) + 1 : s->down->kernel - (INT64_C(1) << j) + 1;
+        rows += s->length[j];
+    }
+    s->spare = rows;
+}
+
+/* As many columns as fit. Spare rows are for sums: one for each level across, one for results, one for divisors. */
+static inline int64_t stream_columns(const tarn_stream *s, int64_t element_bytes)
+{
+    int64_t rows = s->spare + s->levels_across + 3;
+    int64_t most = STREAM_BYTES / element_bytes / rows - STREAM_SLACK - (s->across->kernel - 1);
+    return balanced(s->across->out, most);
+}
+
+/* The row of ring j that begins with row t of the stream. */
+static inline int64_t ring_row(const tarn_stream *s, int j, int64_t t)
+{
+    return s->ring[j] + t % s->length[j];
+}
+
+#endif
