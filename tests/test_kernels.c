@@ -102,6 +102,9 @@ static void lay_out(tarn_view *view, layout kind, int spatial, bool input, rng *
         order[a] = a;
     if (kind == LAST && view->rank > spatial) {
         *view = tarn_view_channels_last(NULL, view->dtype, view->rank, spatial, view->shape);
+        for (int a = view->rank - spatial; a < view->rank; a++)
+            if (rng_next(r) % 8 == 0)
+                view->strides[a] = -view->strides[a];
         return;
     }
     if (kind == PERMUTED)
