@@ -102,6 +102,9 @@ static void lay_out(tarn_view *view, layout kind, int spatial, bool input, rng *
         order[a] = a;
     if (kind == LAST && view->rank > spatial) {
         *view = tarn_view_channels_last(NULL, view->dtype, view->rank, spatial, view->shape);
+        for (int a = view->rank - spatial; a < view->rank; a++)
+            if (rng_next(r) % 8 == 0)
+                view->strides[a] = -view->strides[a];
         return;
     }
     if (kind == PERMUTED)
@@ -529,6 +532,22 @@ static void sweep_named(void)
         "avg global f32 1x270x3x2 last",
         "max a3,5 f32 1x70x9x11 last",
         "avg a3,5 f32 1x70x5x7 last",
+        "max a3 f32 2x50x50",
+        "max a3,4 f32 1x20x50x50 last",
+        "max a140,3 f32 2x150x5",
+        "avg a140,3 f32 2x150x5",
+        "max a20,60 f32 2x23x128",
+        "max a2,3 f32 19x3x5",
+        "max a3,5 f64 1x37x9x11 last",
+        "max a3,5 bf16 1x37x9x11 last",
+        "avg global f32 40x1x2",
+        "avg global f32 19x8x9",
+        "avg global f32 19x9x8",
+        "avg global f32 1x2100x2x2 last",
+        "max global f32 20x1x3",
+        "max global f32 19x2x4",
+        "max global f32 19x3x3",
+        "max global f16 35x7x7",
         "avg a9,7 f32 2x5x4",
         "max a9,7 f32 2x5x4",
         "lp k2s2 f32 1x600x4x6 last",
