@@ -134,6 +134,20 @@ static inline bool winners_scatter(const tarn_problem *problem)
            slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
 }
 
+/* Windows that meet, on two axes, whose places in a dense gx are counted in 31 bits. */
+static inline bool winners_run(const tarn_problem *problem)
+{
+    enum { FEW_READERS = 9, MOST_SIZE = 1 << 16, MOST_PLACES = 1 << 30 };
+    const tarn_axis *axis = problem->axis;
+    return problem->spatial == 2 && winners_are_contiguous(problem) && (problem->lanes == 1 || problem->lanes >= 16) &&
+           most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&
+           axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
+           axis[1].size <= MOST_SIZE && axis[0].size <= MOST_PLACES / axis[1].size - 2 * MOST_TAPS &&
+           problem->stride[TARN_GX][1] == problem->lanes &&
+           problem->stride[TARN_GX][0] == axis[1].size * problem->lanes &&
+           slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
+}
+
 /* Interleaved planes that fill vectors, also the longest. */
 static inline bool average_in_lanes(const tarn_problem *problem)
 {
