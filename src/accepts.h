@@ -139,7 +139,7 @@ static inline bool winners_run(const tarn_problem *problem)
 {
     enum { FEW_READERS = 9, MOST_SIZE = 1 << 16, MOST_PLACES = 1 << 30 };
     const tarn_axis *axis = problem->axis;
-    return problem->spatial == 2 && winners_are_contiguous(problem) && (problem->lanes == 1 || problem->lanes >= 16) &&
+    return problem->spatial == 2 && winners_are_contiguous(problem) && (problem->lanes == 1 ? axis[1].out : problem->lanes) >= 16 && axis[1].out <= 2048 &&
            most_readers(&axis[0]) * most_readers(&axis[1]) > FEW_READERS &&
            axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
            axis[1].size <= MOST_SIZE && axis[0].size <= MOST_PLACES / axis[1].size - 2 * MOST_TAPS &&
