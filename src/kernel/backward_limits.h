@@ -13,6 +13,7 @@ enum {
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
     SCRATCH_BYTES = 128 << 10, /* on the stack, all rows together */
     RUN_BYTES = 64 << 10,     /* of places, and of sums, where winners run */
+    RUN_TOTALS_BYTES = 32 << 10, /* ... of totals */
     BLOCK_BYTES = 64 << 10,   /* of these, for blocks of short rows */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
