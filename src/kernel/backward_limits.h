@@ -12,9 +12,11 @@ enum {
     MOST_LANE_WINDOWS = 25,   /* that read a cell of interleaved planes, without buffers */
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
     SCRATCH_BYTES = 128 << 10, /* on the stack, all rows together */
-    RUN_BYTES = 64 << 10,     /* of places, and of sums, where winners run */
-    RUN_TOTALS_BYTES = 32 << 10, /* ... of totals */
     BLOCK_BYTES = 64 << 10,   /* of these, for blocks of short rows */
+    RUN_BYTES = 64 << 10,     /* on the stack for places, and for sums, where winners run */
+    RUN_TOTALS_BYTES = 32 << 10, /* ... and for totals */
+    MOST_RUN_WINDOWS = 2048,  /* in a row */
+    MOST_RUN_COLUMNS = 1 << 16, /* of cells */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
 };
