@@ -126,6 +126,7 @@ typedef struct {
     layout in_layout, out_layout;
     pattern values;
     uint64_t seed;
+    bool only_saved; /* of all passes the gradient from saved winners alone */
 } test_case;
 
 static const char *describe(const test_case *c)
@@ -217,7 +218,7 @@ static void save_winners(const tarn_plan *plan, tarn_tensors *tensors)
 }
 
 /* Winners that no forward pass leaves: in many places any byte, or in a few another tap, which may lie in the padding
- * and is nearly as good as a true one. */
+ * or just beyond the window, and is nearly as good as a true one. */
 static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r)
 {
     const tarn_problem *p = &plan->problem;
@@ -229,7 +230,7 @@ static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r
         if (rng_next(r) % 4 == 0)
             saved[k] = (char)rng_next(r);
     for (int64_t n = few && winners > 0 ? rng_range(r, 1, 3) : 0; n > 0; n--)
-        store_winner(p, saved, rng_range(r, 0, winners - 1), rng_range(r, -1, taps));
+        store_winner(p, saved, rng_range(r, 0, winners - 1), rng_range(r, -1, taps + taps / 4));
 }
 
 /* Runs one row; leaves its tensors, and what surrounds them, for comparison. */
@@ -358,7 +359,7 @@ static void run_case(const test_case *c)
     if (status)
         return;
     for (int pass = 0; pass < TARN_PASSES; pass++)
-        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass))
+        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass) && (!c->only_saved || pass == TARN_VJP_SAVED))
             run_pass(c, &plan, (tarn_pass)pass);
 }
 
@@ -650,6 +651,7 @@ static void sweep_runs(int cases)
             c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
             c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
         }
+        c.only_saved = n % 16 > 1;
         c.pool.op = n % 4 < 2 ? TARN_MAX : TARN_MIN;
         c.pool.ties = TARN_TIES_FIRST;
         c.seed = rng_next(&random_state);
