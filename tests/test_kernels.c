@@ -655,6 +655,8 @@ static void sweep_runs(int cases)
         c.pool.op = n % 4 < 2 ? TARN_MAX : TARN_MIN;
         c.pool.ties = TARN_TIES_FIRST;
         c.seed = rng_next(&random_state);
+        if (rng_next(&random_state) % 2) /* nearly true, see run_row() */
+            c.seed = c.seed / 8 * 8 + 4;
         c.values = (pattern)(rng_next(&random_state) % PATTERNS);
         c.in_layout = c.out_layout = last ? LAST : DENSE;
         run_case(&c);

@@ -8,7 +8,7 @@ enum {
     MOST_READERS = 128,       /* windows that read a cell, on one axis */
     MOST_STRIDE = 16,         /* on the innermost axis */
     MOST_ROWS_KEPT = 128,     /* rows of windows that are kept */
-    MOST_TAPS = 1024,         /* of a window whose winner is scattered */
+    MOST_TAPS = 1024,         /* of a window whose winner is scattered, or runs */
     MOST_LANE_WINDOWS = 25,   /* that read a cell of interleaved planes, without buffers */
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
     SCRATCH_BYTES = 128 << 10, /* on the stack, all rows together */
