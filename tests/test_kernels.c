@@ -229,8 +229,13 @@ static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r
     for (size_t k = 0; !few && k < bytes; k++)
         if (rng_next(r) % 4 == 0)
             saved[k] = (char)rng_next(r);
-    for (int64_t n = few && winners > 0 ? rng_range(r, 1, 3) : 0; n > 0; n--)
-        store_winner(p, saved, rng_range(r, 0, winners - 1), rng_range(r, -1, taps + taps / 4));
+    int inner = p->spatial - 1;
+    for (int64_t n = few && winners > 0 ? rng_range(r, 1, 3) : 0; n > 0; n--) {
+        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner];
+        if (n == 1) /* a row's first window, which no other one restrains */
+            at -= at / step % p->axis[inner].out * step;
+        store_winner(p, saved, at, rng_range(r, -1, taps + taps / 4));
+    }
 }
 
 /* Runs one row; leaves its tensors, and what surrounds them, for comparison. */
