@@ -232,7 +232,7 @@ static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r
     int inner = p->spatial - 1;
     for (int64_t n = few && winners > 0 ? rng_range(r, 1, 3) : 0; n > 0; n--) {
         int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner];
-        if (n == 1) /* a row's first window, which no other one restrains */
+        if (n == 1 && step > 0) /* a row's first window, which no other one restrains */
             at -= at / step % p->axis[inner].out * step;
         store_winner(p, saved, at, rng_range(r, -1, taps + taps / 4));
     }
