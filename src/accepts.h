@@ -159,6 +159,22 @@ static inline bool winners_scatter(const tarn_problem *problem)
            slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
 }
 
+/* Windows that meet, on two axes: more of them to a cell than are soon asked. Lanes, rows of windows or planes, fill
+ * vectors, also the longest; the places of cells, and of padding around them, are counted in 31 bits. */
+static inline bool winners_run(const tarn_problem *problem)
+{
+    enum { FEW_READERS = 9, FEW_LANE_READERS = 16, LONGEST_VECTOR = 16 };
+    const tarn_axis *axis = problem->axis;
+    int64_t lanes = problem->lanes, few = lanes > 1 ? FEW_LANE_READERS : FEW_READERS;
+    return problem->spatial == 2 && winners_are_contiguous(problem) &&
+           most_readers(&axis[0]) * most_readers(&axis[1]) > few &&
+           (lanes > 1 ? lanes : axis[1].out) >= LONGEST_VECTOR && axis[1].out <= MOST_RUN_WINDOWS &&
+           axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
+           axis[1].size <= MOST_RUN_COLUMNS && axis[0].size <= (1 << 30) / MOST_RUN_COLUMNS &&
+           problem->stride[TARN_GX][1] == lanes && problem->stride[TARN_GX][0] == axis[1].size * lanes &&
+           slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
+}
+
 /* Interleaved planes that fill vectors, also the longest. */
 static inline bool average_in_lanes(const tarn_problem *problem)
 {

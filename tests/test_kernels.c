@@ -129,6 +129,7 @@ typedef struct {
     layout in_layout, out_layout;
     pattern values;
     uint64_t seed;
+    bool only_saved; /* of all passes the gradient from saved winners alone */
 } test_case;
 
 static const char *describe(const test_case *c)
@@ -219,6 +220,27 @@ static void save_winners(const tarn_plan *plan, tarn_tensors *tensors)
     run_kernel(plan, spec, TARN_FORWARD_SAVED, &forward, 1, ALL_PARTS);
 }
 
+/* Winners that no forward pass leaves: in many places any byte, or in a few another tap, which may lie in the padding
+ * or just beyond the window, and is nearly as good as a true one. */
+static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r)
+{
+    const tarn_problem *p = &plan->problem;
+    size_t bytes = tarn_plan_saved_bytes(plan);
+    int64_t winners = (int64_t)bytes / p->element_bytes[OPERAND_SAVED], taps = 1;
+    for (int a = 0; a < p->spatial; a++)
+        taps = taps > 1 << 20 ? taps : taps * min_i64(p->axis[a].kernel, 1 << 20);
+    for (size_t k = 0; !few && k < bytes; k++)
+        if (rng_next(r) % 4 == 0)
+            saved[k] = (char)rng_next(r);
+    int inner = p->spatial - 1;
+    for (int64_t n = few && winners > 0 ? rng_range(r, 1, 3) : 0; n > 0; n--) {
+        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner];
+        if (n == 1 && step > 0) /* a row's first window, which no other one restrains */
+            at -= at / step % p->axis[inner].out * step;
+        store_winner(p, saved, at, rng_range(r, -1, taps + taps / 4));
+    }
+}
+
 /* Runs one row; leaves its tensors, and what surrounds them, for comparison. */
 static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
                     tarn_pass pass, int run, bool at_end, int parts, int only,
@@ -237,9 +259,8 @@ static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel
         tensors.base[TARN_X] = place(plan, TARN_X, run, at_end, &x_whole, &x_size);
         fill(plan, TARN_X, tensors.base[TARN_X], c->values, &r);
         save_winners(plan, &tensors);
-        for (size_t k = 0; c->seed % 4 == 0 && k < tarn_plan_saved_bytes(plan); k++)
-            if (rng_next(&r) % 4 == 0) /* corrupt ones: any byte may be anything */
-                tensors.base[OPERAND_SAVED][k] = (char)rng_next(&r);
+        if (c->seed % 4 == 0)
+            corrupt_winners(plan, tensors.base[OPERAND_SAVED], c->seed / 4 % 2, &r);
         tensors.base[TARN_X] = NULL;
     }
     run_kernel(plan, row, pass, &tensors, parts, only);
@@ -346,7 +367,7 @@ static void run_case(const test_case *c)
     if (status)
         return;
     for (int pass = 0; pass < TARN_PASSES; pass++)
-        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass))
+        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass) && (!c->only_saved || pass == TARN_VJP_SAVED))
             run_pass(c, &plan, (tarn_pass)pass);
 }
 
@@ -582,6 +603,12 @@ static void sweep_named(void)
         "max k3s1p1 f32 1x40x26x26 last",
         "max k7s2p3 f32 1x11x20x24 last",
         "max k5,3s1p2,1 f32 90x280",
+        "max k3,5s1p1,2 f32 3x1025",
+        "max k3,5s1p1,2 f32 3x2048",
+        "max k3,5s1p1,2 f64 3x2049",
+        "max k17s1p8 f32 3x20x40",
+        "max k5s1p2 f32 1x21x40x30 last",
+        "min k17,16s1p8 f64 1x17x18x20 last",
     };
     for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
         for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
@@ -664,6 +691,62 @@ static void sweep_near(int cases)
         }
     }
     printf("near: %d cases\n", cases);
+}
+
+/* Large windows, one apart, over planes that are wide enough for streams of rows. */
+static void sweep_streams(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        int64_t shape[3] = {rng_range(&random_state, 1, 2), rng_range(&random_state, 1, 40),
+                            rng_range(&random_state, 40, n % 8 ? 160 : 3000)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = rng_range(&random_state, 4, n % 2 ? 12 : 64);
+            c.pool.stride[a] = 1;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
+        }
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
+        c.seed = rng_next(&random_state);
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+            c.pool.op = (tarn_op)op;
+            run_case(&c);
+        }
+    }
+    printf("streams: %d cases\n", cases);
+}
+
+/* The gradient of windows that meet, from winners that are true, nearly true and corrupt: rows of one to three words of
+ * windows, rows and planes of every count around the lengths of vectors, few cells and many. */
+static void sweep_runs(int cases)
+{
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        bool last = n % 2, wide = n % 8 < 2;
+        int64_t shape[3] = {last ? rng_range(&random_state, 16, 35) : rng_range(&random_state, 1, 5),
+                            rng_range(&random_state, 1, wide ? 5 : 20),
+                            wide ? rng_range(&random_state, 60, 140) : rng_range(&random_state, 16, last ? 40 : 50)};
+        test_case c = shaped_case(TARN_SLIDING, rng_next(&random_state) % 4 ? TARN_F32 : TARN_F64, 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = rng_range(&random_state, 3, n % 16 == 5 ? 19 : 7);
+            c.pool.stride[a] = rng_next(&random_state) % 3 ? 1 : rng_range(&random_state, 1, 3);
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
+        }
+        c.only_saved = n % 16 > 1;
+        c.pool.op = n % 4 < 2 ? TARN_MAX : TARN_MIN;
+        c.pool.ties = TARN_TIES_FIRST;
+        c.seed = rng_next(&random_state);
+        if (rng_next(&random_state) % 2) /* nearly true, see run_row() */
+            c.seed = c.seed / 8 * 8 + 4;
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = c.out_layout = last ? LAST : DENSE;
+        run_case(&c);
+    }
+    printf("runs: %d cases\n", cases);
 }
 
 static int64_t any_power(int most)
@@ -775,6 +858,8 @@ int main(int argc, char **argv)
     SWEEP("named", sweep_named());
     SWEEP("backward", sweep_backward());
     SWEEP("near", sweep_near(1200));
+    SWEEP("streams", sweep_streams(60));
+    SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
     SWEEP("weights", sweep_weights(300));

@@ -8,11 +8,15 @@ enum {
     MOST_READERS = 128,       /* windows that read a cell, on one axis */
     MOST_STRIDE = 16,         /* on the innermost axis */
     MOST_ROWS_KEPT = 128,     /* rows of windows that are kept */
-    MOST_TAPS = 1024,         /* of a window whose winner is scattered */
+    MOST_TAPS = 1024,         /* of a window whose winner is scattered, or runs */
     MOST_LANE_WINDOWS = 25,   /* that read a cell of interleaved planes, without buffers */
     ROWS_AHEAD = 8,           /* of cells, when winners are scattered */
     SCRATCH_BYTES = 128 << 10, /* on the stack, all rows together */
     BLOCK_BYTES = 64 << 10,   /* of these, for blocks of short rows */
+    RUN_BYTES = 64 << 10,     /* on the stack for places, and for sums, where winners run */
+    RUN_TOTALS_BYTES = 32 << 10, /* ... and for totals */
+    MOST_RUN_WINDOWS = 2048,  /* in a row */
+    MOST_RUN_COLUMNS = 1 << 16, /* of cells */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
 };

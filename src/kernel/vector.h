@@ -20,6 +20,7 @@
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   bits_t(mask)             a number with bit k set where lane k of the mask is; t is i32 or i64
+ *   transpose_bytes(rows,at,to) eight runs of eight bytes
  *   transpose_t(rows)        LANES_t vectors as the rows of a square matrix, in place; f32 f64
  */
 #ifndef TARN_VECTOR_H
@@ -496,6 +497,29 @@ static inline void transpose_f32(v_f32 *rows)
 static inline void transpose_f64(v_f64 *rows)
 {
     SWAPS_64(f64, i64)
+}
+
+/* BYTE_ROWS runs of as many bytes, rows[k] + at, as the columns of `to`. */
+enum { BYTE_ROWS = 8 };
+
+static inline void transpose_bytes(const char *const *rows, int64_t at, void *to)
+{
+#ifdef __x86_64__
+    __m128i row[BYTE_ROWS], pair[4], four[4];
+    for (int k = 0; k < BYTE_ROWS; k++)
+        row[k] = _mm_loadl_epi64((const __m128i *)(const void *)(rows[k] + at));
+    for (int k = 0; k < 4; k++)
+        pair[k] = _mm_unpacklo_epi8(row[2 * k], row[2 * k + 1]);
+    for (int k = 0; k < 4; k++)
+        four[k] = k % 2 ? _mm_unpackhi_epi16(pair[k - 1], pair[k]) : _mm_unpacklo_epi16(pair[k], pair[k + 1]);
+    for (int k = 0; k < 2; k++) {
+        _mm_storeu_si128((__m128i *)to + 2 * k, _mm_unpacklo_epi32(four[k], four[k + 2]));
+        _mm_storeu_si128((__m128i *)to + 2 * k + 1, _mm_unpackhi_epi32(four[k], four[k + 2]));
+    }
+#else
+    for (int k = 0; k < BYTE_ROWS * BYTE_ROWS; k++)
+        ((char *)to)[k] = rows[k % BYTE_ROWS][at + k / BYTE_ROWS];
+#endif
 }
 
 /* ---- The two formats of 16 bits -------------------------------------------------------------- */
