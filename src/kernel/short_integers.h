@@ -18,34 +18,62 @@ static inline v_i32 rounded_mean(v_f32 mean, float lowest, float highest)
     return __builtin_convertvector((mean + 0x1.8p23f) - 0x1.8p23f, v_i32);
 }
 
-#define SHORT_INTEGERS(t, element, bytes, lowest, highest)                                         \
-    typedef element v_short_##t __attribute__((vector_size(VECTOR_BYTES / 4 * (bytes))));          \
-    static inline v_f32 floats_of_##t(const element *p)                                            \
+/* Bytes are widened and narrowed by vector.h: compilers do it lane by lane. */
+static inline v_i32 integers_of_u8(const void *p)
+{
+    return widen_bytes_i32(p);
+}
+
+static inline v_i32 integers_of_i8(const void *p)
+{
+    return (v_i32)((v_u32)widen_bytes_i32(p) << 24) >> 24;
+}
+
+#define store_integers_u8(p, v) store_bytes_i32((char *)(p), v, LANES_i32)
+#define store_integers_i8(p, v) store_bytes_i32((char *)(p), v, LANES_i32)
+
+#define WORDS(t, element)                                                                          \
+    typedef element v_short_##t __attribute__((vector_size(VECTOR_BYTES / 2)));                    \
+    static inline v_i32 integers_of_##t(const void *p)                                             \
     {                                                                                              \
         v_short_##t v;                                                                             \
         memcpy(&v, p, sizeof v);                                                                   \
-        return __builtin_convertvector(__builtin_convertvector(v, v_i32), v_f32);                  \
+        return __builtin_convertvector(v, v_i32);                                                  \
+    }                                                                                              \
+    static inline void store_integers_##t(void *p, v_i32 integers)                                 \
+    {                                                                                              \
+        v_short_##t v = __builtin_convertvector(integers, v_short_##t);                            \
+        memcpy(p, &v, sizeof v);                                                                   \
+    }
+WORDS(i16, int16_t)
+WORDS(u16, uint16_t)
+#undef WORDS
+
+#define SHORT_INTEGERS(t, element, lowest, highest)                                                \
+    static inline v_f32 floats_of_##t(const element *p)                                            \
+    {                                                                                              \
+        return __builtin_convertvector(integers_of_##t(p), v_f32);                                 \
     }                                                                                              \
     static inline v_f32 floats_of_part_##t(const element *p, int64_t n)                            \
     {                                                                                              \
-        v_short_##t v = {0};                                                                       \
-        copy_part((char *)&v, (const char *)p, (size_t)n * sizeof(element), sizeof v);                       \
-        return __builtin_convertvector(__builtin_convertvector(v, v_i32), v_f32);                  \
+        element part[LANES_i32] = {0};                                                             \
+        copy_part((char *)part, (const char *)p, (size_t)n * sizeof(element), sizeof part);        \
+        return floats_of_##t(part);                                                                \
     }                                                                                              \
     static inline void store_rounded_##t(element *p, v_f32 mean)                                   \
     {                                                                                              \
-        v_short_##t v = __builtin_convertvector(rounded_mean(mean, lowest, highest), v_short_##t); \
-        memcpy(p, &v, sizeof v);                                                                   \
+        store_integers_##t(p, rounded_mean(mean, lowest, highest));                                \
     }                                                                                              \
     static inline void store_rounded_part_##t(element *p, v_f32 mean, int64_t n)                   \
     {                                                                                              \
-        v_short_##t v = __builtin_convertvector(rounded_mean(mean, lowest, highest), v_short_##t); \
-        copy_part((char *)p, (const char *)&v, (size_t)n * sizeof(element), sizeof v);                       \
+        element part[LANES_i32];                                                                   \
+        store_rounded_##t(part, mean);                                                             \
+        copy_part((char *)p, (const char *)part, (size_t)n * sizeof(element), sizeof part);        \
     }
-SHORT_INTEGERS(i8, int8_t, 1, INT8_MIN, INT8_MAX)
-SHORT_INTEGERS(u8, uint8_t, 1, 0, UINT8_MAX)
-SHORT_INTEGERS(i16, int16_t, 2, INT16_MIN, INT16_MAX)
-SHORT_INTEGERS(u16, uint16_t, 2, 0, UINT16_MAX)
+SHORT_INTEGERS(i8, int8_t, INT8_MIN, INT8_MAX)
+SHORT_INTEGERS(u8, uint8_t, 0, UINT8_MAX)
+SHORT_INTEGERS(i16, int16_t, INT16_MIN, INT16_MAX)
+SHORT_INTEGERS(u16, uint16_t, 0, UINT16_MAX)
 #undef SHORT_INTEGERS
 
 #endif
