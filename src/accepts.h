@@ -50,10 +50,10 @@ static inline bool windows_slide(const tarn_problem *problem)
         bool inner = a >= problem->spatial - 2, last = a == problem->spatial - 1;
         if (axis->adaptive || !every_window_reads(axis) || (axis->dilation > 1 && inner))
             return false;
-        if (inner && (axis->kernel > 64 || axis->stride > 64 ||
+        if (inner && (axis->kernel > LONGEST_KERNEL || axis->stride > 64 ||
                       axis->kernel + (last ? 1 : 7) * axis->stride > 72))
             return false;
-        if (!inner && (axis->kernel > 64 || axis->dilation > 1 << 20 ||
+        if (!inner && (axis->kernel > LONGEST_KERNEL || axis->dilation > 1 << 20 ||
                        (outer_taps *= axis->kernel) > 64))
             return false;
     }
@@ -170,6 +170,7 @@ static inline bool winners_run(const tarn_problem *problem)
            most_readers(&axis[0]) * most_readers(&axis[1]) > few &&
            (lanes > 1 ? lanes : axis[1].out) >= LONGEST_VECTOR && axis[1].out <= MOST_RUN_WINDOWS &&
            axis[0].kernel <= MOST_TAPS && axis[1].kernel <= MOST_TAPS / axis[0].kernel &&
+           axis[0].lo < axis[0].kernel && axis[1].lo < axis[1].kernel &&
            axis[1].size <= MOST_RUN_COLUMNS && axis[0].size <= (1 << 30) / MOST_RUN_COLUMNS &&
            problem->stride[TARN_GX][1] == lanes && problem->stride[TARN_GX][0] == axis[1].size * lanes &&
            slides_backward(problem, scatter_rows(problem), scatter_halo(problem));
@@ -380,7 +381,8 @@ static inline bool pixels_are_narrow(const tarn_problem *problem)
     return windows_are_narrow(problem) && lanes * bytes >= 64 && problem->stride[TARN_X][1] == lanes &&
            problem->stride[TARN_Y][1] == lanes &&
            narrow_rows(&problem->axis[0], narrow_columns(problem) * lanes, bytes) > 0 &&
-           (narrow_columns(problem) * problem->axis[1].stride + problem->axis[1].kernel) * lanes * bytes <= NARROW_BYTES;
+           (narrow_columns(problem) * problem->axis[1].stride + problem->axis[1].kernel) * lanes * bytes <=
+               NARROW_BYTES;
 }
 
 static inline bool pixel_winners_are_narrow(const tarn_problem *problem)
@@ -388,7 +390,7 @@ static inline bool pixel_winners_are_narrow(const tarn_problem *problem)
     return pixels_are_narrow(problem) && problem->stride[OPERAND_SAVED][1] == problem->lanes;
 }
 
-/* Averages of three by three, one apart, with padding of one or none. */
+/* Averages of three by three, one apart, with padding of one or none across. */
 static inline bool averages_are_narrow(const tarn_problem *problem)
 {
     if (problem->spatial != 2 || !windows_slide(problem))

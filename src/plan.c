@@ -136,6 +136,7 @@ static void set_strides(tarn_plan *plan)
 {
     tarn_problem *problem = &plan->problem;
     int leading = plan->view[TARN_X].rank - problem->spatial;
+    problem->cache_bytes = LARGER_THAN_CACHES;
     problem->planes = 1;
     for (int a = 0; a < leading; a++) {
         int64_t size = plan->view[TARN_X].shape[a];

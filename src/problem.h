@@ -13,6 +13,8 @@ enum { OPERAND_SAVED = TARN_OPERANDS, OPERANDS };
 /* Value of a saved winner that says "this window has none": all bits set, in any width. */
 #define NO_WINNER (-1)
 
+enum { LARGER_THAN_CACHES = 64 << 20 }; /* bytes */
+
 typedef struct tarn_problem {
     tarn_op op;
     tarn_dtype dtype;
@@ -38,6 +40,7 @@ typedef struct tarn_problem {
     int64_t lanes;
 
     int64_t element_bytes[OPERANDS]; /* a saved winner takes 1, 4 or 8 */
+    int64_t cache_bytes; /* results of as many bytes may be stored past the caches; they change no bit */
 } tarn_problem;
 
 /* Where the element at spatial coordinates `at` lies in a plane, in elements. */

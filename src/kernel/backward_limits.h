@@ -73,7 +73,8 @@ static inline int64_t windows_of_cell(const tarn_problem *problem)
     return windows;
 }
 
-/* Rows of windows that are scattered together (of adaptive windows, which have no stride, any number will do); scratch rows that scattering takes, and columns beyond the cells of a strip in each. */
+/* Rows of windows that are scattered together (of adaptive windows, which have no stride, any number will do); scratch
+ * rows that scattering takes, and columns beyond the cells of a strip in each. */
 static inline int64_t rows_together(const tarn_problem *problem)
 {
     const tarn_axis *axis = &problem->axis[0];

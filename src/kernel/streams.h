@@ -8,13 +8,16 @@
 #ifndef TARN_STREAMS_H
 #define TARN_STREAMS_H
 
+#include "backward_limits.h"
 #include "sliding.h"
 
 enum {
-    MOST_LEVELS = 6,           /* 2^6 is the longest window of tiles and streams */
+    MOST_LEVELS = 6,           /* as 2^6 is LONGEST_KERNEL */
     STREAM_BYTES = 160 << 10,  /* all rows */
     STREAM_SLACK = 64          /* elements behind a row that whole vectors may touch */
 };
+
+_Static_assert(1 << MOST_LEVELS == LONGEST_KERNEL, "the longest window has a ring");
 
 typedef struct tarn_stream {
     const tarn_problem *p;
@@ -47,7 +50,8 @@ static inline void set_rings(tarn_stream *s)
     s->spare = rows;
 }
 
-/* As many columns as fit. Spare rows are for sums: one for each level across, one for results, one for divisors. */
+/* As many columns as fit. Spare rows are for sums: the columns' own, one for each level across, one for results and
+ * one for divisors. */
 static inline int64_t stream_columns(const tarn_stream *s, int64_t element_bytes)
 {
     int64_t rows = s->spare + s->levels_across + 3;

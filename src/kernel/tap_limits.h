@@ -5,6 +5,7 @@
 #include "../problem.h"
 
 enum {
+    LONGEST_KERNEL = 64,      /* of windows that slide, on an axis */
     MOST_INDEXED_TAPS = 1024, /* of a window whose winners are asked for as cells of the input: they are listed */
     MOST_PIXEL_TAPS = 16,     /* that pixels.inc reads one by one; more are shared between windows */
     MOST_NARROW_TAPS = 5,     /* of a row, in narrow.inc */
@@ -18,6 +19,15 @@ static inline int64_t taps_of(const tarn_problem *problem)
     for (int a = 0; a < problem->spatial; a++)
         taps *= problem->axis[a].kernel;
     return taps;
+}
+
+/* Whether a result is larger than caches usually are: lines of memory need not be read before they are overwritten. */
+static inline bool bypasses_caches(const tarn_problem *problem, int operand)
+{
+    int64_t elements = problem->planes;
+    for (int a = 0; a < problem->spatial; a++)
+        elements *= operand == TARN_GX ? problem->axis[a].size : problem->axis[a].out;
+    return elements >= problem->cache_bytes / problem->element_bytes[operand];
 }
 
 /* Elements that a row must have there to be folded in vectors of `lanes` windows, padding aside. */

@@ -8,6 +8,8 @@
  *   load_t(p)  store_t(p,v)  unaligned
  *   load_part_t(p,n)         the first n < LANES_t elements, zeros behind; reads nothing else
  *   store_part_t(p,v,n)
+ *   store_past_t(p,v)        past the caches, to an address that is a multiple of a vector's bytes; f32 f64. After the
+ *                            last of them, finish_stores()
  *   store_bytes_t(p,v,n)     the lowest byte of n lanes, of the signed types
  *   splat_t(x)
  *   select_t(mask,a,b)       a where mask is set, else b; mask is of the signed type of that width
@@ -151,6 +153,50 @@ MEMORY_OPERATIONS(u32, uint32_t, i32)
 MEMORY_OPERATIONS(i64, int64_t, i64)
 MEMORY_OPERATIONS(u64, uint64_t, i64)
 #undef MEMORY_OPERATIONS
+
+/* ---- Stores past the caches -------------------------------------------------------------------- */
+
+/* Ordinary stores read a line of memory before they overwrite it. */
+static inline void store_past_f32(float *p, v_f32 v)
+{
+#if VECTOR_BYTES == 64
+    _mm512_stream_ps(p, (__m512)v);
+#elif VECTOR_BYTES == 32
+    _mm256_stream_ps(p, (__m256)v);
+#elif defined(__x86_64__)
+    _mm_stream_ps(p, (__m128)v);
+#else
+    store_f32(p, v);
+#endif
+}
+
+static inline void store_past_f64(double *p, v_f64 v)
+{
+#if VECTOR_BYTES == 64
+    _mm512_stream_pd(p, (__m512d)v);
+#elif VECTOR_BYTES == 32
+    _mm256_stream_pd(p, (__m256d)v);
+#elif defined(__x86_64__)
+    _mm_stream_pd(p, (__m128d)v);
+#else
+    store_f64(p, v);
+#endif
+}
+
+/* Before another thread is told that results are there. */
+static inline void finish_stores(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
+/* Elements before the first at which a vector may be stored past the caches; -1 if there is none, as elements lie askew. */
+static inline int64_t elements_before_past(const void *p, int64_t element_bytes)
+{
+    int64_t before = (int64_t)(-(uintptr_t)p % VECTOR_BYTES);
+    return before % element_bytes ? -1 : before / element_bytes;
+}
 
 /* ---- Bytes to wider lanes -------------------------------------------------------------------- */
 
