@@ -14,8 +14,10 @@ unexport MAKEFLAGS MFLAGS
 .PHONY: all run demo test test-quick test-python test-neon test-avx512 test-large fuzz bench bench-peers bench-counts \
     pictures python wheel install docs coverage format clean help
 
-# Without tests a build needs no more than cmake and a C compiler.
-configure = cmake --preset release -DTARN_TESTS=OFF
+# Without tests a build needs no more than cmake and a C compiler. What is built to be installed has all families of
+# kernels; what is built to run here, those that this machine has: a third of the kernels is for AVX-512.
+configure = cmake --preset release -DTARN_TESTS=OFF -DTARN_AVX512=ON
+configure_here = cmake --preset release -DTARN_TESTS=OFF -DTARN_AVX512=$(shell tools/has_avx512.sh)
 build = cmake --build --preset release --parallel $(JOBS)
 
 all: ## Build the libraries, the examples and the benchmark into build/
@@ -28,7 +30,7 @@ picture = examples/data/tarn.pgm
 window = --kernel 3 --stride 2 --pad 1
 run: ## Build the program and show what it does, on a picture
 	@tools/setup.sh build
-	@$(configure) >/dev/null
+	@$(configure_here) >/dev/null
 	$(build) --target tarn_tool tarn_manual
 	@mkdir -p build/run
 	build/tarn max $(picture) -o build/run/pooled.png $(window)
@@ -44,7 +46,7 @@ run: ## Build the program and show what it does, on a picture
 
 demo: ## Run the demonstration of the library, in the terminal
 	@tools/setup.sh build
-	$(configure)
+	$(configure_here)
 	$(build) --target example_demo
 	build/examples/demo $(picture)
 
@@ -70,7 +72,7 @@ test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 
 test-large: ## Pool 8 GiB in 256 MiB of memory, beside cp (needs 20 GB of disk; LARGE=folder)
 	@tools/setup.sh build test
-	$(configure)
+	$(configure_here)
 	$(build) --target tarn_tool
 	TARN_PROGRAM=build/tarn build/venv/bin/python tests/program/large_file.py $(or $(LARGE),build)
 
@@ -87,25 +89,25 @@ fuzz: ## Fuzz the readers and the command line (FUZZ_SECONDS=60 for each); findi
 
 bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench
-	$(configure)
+	$(configure_here)
 	$(build) --target tarn_bench
 	@tools/bench.sh core $(BENCH_ARGS)
 
 bench-peers: ## Measure tarn beside other libraries (PEER_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench peers
-	$(configure)
+	$(configure_here)
 	$(build) --target tarn_bench tarn_bench_parts
 	@tools/bench.sh peers $(PEER_ARGS)
 
 bench-counts: ## Count the instructions that an output takes (COUNT_ARGS=rows)
 	@tools/setup.sh build counts
-	$(configure)
+	$(configure_here)
 	$(build) --target tarn_bench
 	@tools/bench.sh counts $(COUNT_ARGS)
 
 pictures: ## Draw the pictures of docs/tutorial.md again, and what its commands print
 	@tools/setup.sh build pictures
-	$(configure)
+	$(configure_here)
 	$(build) --target tarn_tool
 	tools/tutorial.py --write
 

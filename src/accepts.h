@@ -306,7 +306,8 @@ static inline bool winners_can_be_recomputed(const tarn_problem *problem)
         if (most_readers(&problem->axis[a]) > MOST_READERS || !every_window_reads(&problem->axis[a]))
             return false;
     tarn_box box = box_of(problem);
-    tarn_problem part = *problem;
+    tarn_problem part;
+    memcpy(&part, problem, offsetof(tarn_problem, lead_size)); /* one plane has no leading axes */
     int64_t first;
     for (int a = 0; a < problem->spatial; a++)
         part.axis[a] = axis_of_gradients(&problem->axis[a], 0, box.cells[a], &first);
@@ -473,6 +474,41 @@ static inline bool pixel_sums(const tarn_problem *problem)
 static inline bool short_pixel_sums(const tarn_problem *problem)
 {
     return pixel_sums(problem) && means_fit_f32(problem);
+}
+
+/* One plane of few taps, without padding or dilation. */
+static inline bool is_small(const tarn_problem *problem)
+{
+    int64_t taps = 1;
+    if (problem->spatial != 2 || problem->planes != 1 || problem->lanes != 1)
+        return false;
+    for (int a = 0; a < 2; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->dilation != 1 || axis->lo > 0 || axis->kernel > MOST_SMALL_TAPS ||
+            axis->out > MOST_SMALL_TAPS || axis->stride > INT32_MAX ||
+            axis->size - axis->kernel < (axis->out - 1) * axis->stride)
+            return false;
+        taps *= axis->kernel * axis->out;
+    }
+    return taps <= MOST_SMALL_TAPS;
+}
+
+static inline bool is_small_with_tangents(const tarn_problem *problem)
+{
+    return is_small(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
+static inline bool is_small_sum(const tarn_problem *problem)
+{
+    return is_small(problem) && problem->axis[0].kernel <= MOST_SMALL_SIDE &&
+           problem->axis[1].kernel <= MOST_SMALL_SIDE;
+}
+
+/* ... of few cells, whose windows do not meet. */
+static inline bool is_small_apart(const tarn_problem *problem)
+{
+    return is_small(problem) && windows_are_disjoint(problem) && problem->axis[0].size <= MOST_SMALL_TAPS &&
+           problem->axis[1].size <= MOST_SMALL_TAPS / problem->axis[0].size && problem->ties == TARN_TIES_FIRST;
 }
 
 static inline bool short_pairs(const tarn_problem *problem)

@@ -19,34 +19,30 @@ static bool is_written(int operand)
     return operand != TARN_X && operand != TARN_DX && operand != TARN_GY;
 }
 
-static tarn_view dense_like(const tarn_view *like)
+/* Copies a layout but for the axes it does not have, which are most of a view. */
+static void copy_layout(tarn_view *to, const tarn_view *from)
 {
-    tarn_view view = *like;
-    tarn_make_dense_like(&view, like);
-    return view;
+    to->data = NULL;
+    to->dtype = from->dtype;
+    to->rank = from->rank;
+    memcpy(to->shape, from->shape, sizeof to->shape[0] * (size_t)from->rank);
+    memcpy(to->strides, from->strides, sizeof to->strides[0] * (size_t)from->rank);
 }
 
-/* The layout an operand has unless the caller gives another. Follows the order of tarn_operand, so
- * that y is settled before what defaults to it. */
-static tarn_view default_layout(const tarn_plan *plan, const tarn_view *y, int operand)
+/* The layout an operand has unless the caller gives another: that of x or y, which come first in the order of
+ * tarn_operand; x and y themselves are set already. What a pass makes of them, and is not asked for in the same
+ * layout, is dense. */
+static void set_default_layout(tarn_plan *plan, int operand)
 {
-    switch (operand) {
-    case TARN_Y:
-        return *y;
-    case TARN_X:
-    case TARN_DX:
-        return plan->view[TARN_X];
-    case TARN_GX:
-        return dense_like(&plan->view[TARN_X]);
-    case OPERAND_SAVED:
-        return dense_like(&plan->view[TARN_Y]);
-    default:
-        break;
-    }
-    tarn_view view = plan->view[TARN_Y];
+    bool as_x = operand == TARN_DX || operand == TARN_GX;
+    tarn_view *view = &plan->view[operand], *like = &plan->view[as_x ? TARN_X : TARN_Y];
+    if (operand == TARN_X || operand == TARN_Y)
+        return;
+    copy_layout(view, like);
+    if (operand == TARN_GX || operand == OPERAND_SAVED)
+        tarn_make_dense_like(view, like);
     if (operand == TARN_INDICES)
-        view.dtype = TARN_I64;
-    return view;
+        view->dtype = TARN_I64;
 }
 
 /* Saved winners are dense, but not of the dtype that their view has: it stands for the shape. */
@@ -62,20 +58,18 @@ static tarn_status set_saved_extent(tarn_plan *plan, tarn_error *error)
     return TARN_OK;
 }
 
-static tarn_status set_layout(tarn_plan *plan, const tarn_view *y, int operand,
-                              const tarn_view *given, tarn_error *error)
+static tarn_status set_layout(tarn_plan *plan, int operand, const tarn_view *given, tarn_error *error)
 {
     const char *name = operand_names[operand];
     tarn_view *view = &plan->view[operand];
     tarn_status status;
-    *view = default_layout(plan, y, operand);
+    set_default_layout(plan, operand);
     if (given) {
         if ((status = tarn_check_view(name, given, &plan->extent[operand], error)) ||
             (status = tarn_check_same_shape(name, given, view, error)))
             return status;
-        *view = *given;
+        copy_layout(view, given);
     }
-    view->data = NULL;
     if ((status = tarn_check_view(name, view, &plan->extent[operand], error)))
         return status;
     if (operand == OPERAND_SAVED)
@@ -86,12 +80,11 @@ static tarn_status set_layout(tarn_plan *plan, const tarn_view *y, int operand,
 static tarn_status set_layouts(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,
                                const tarn_options *options, tarn_error *error)
 {
-    tarn_view y;
-    tarn_output_shape(pool, x, &plan->problem, &y);
-    plan->view[TARN_X] = *x;
+    copy_layout(&plan->view[TARN_X], x);
+    tarn_output_shape(pool, x, &plan->problem, &plan->view[TARN_Y]);
     for (int k = 0; k < OPERANDS; k++) {
         bool own = options && k != TARN_X && k < TARN_OPERANDS;
-        tarn_status status = set_layout(plan, &y, k, own ? options->layout[k] : NULL, error);
+        tarn_status status = set_layout(plan, k, own ? options->layout[k] : NULL, error);
         if (status)
             return status;
     }
@@ -251,6 +244,22 @@ tarn_options tarn_options_default(void)
                           .isa = TARN_ISA_ALL};
 }
 
+/* Copies what is set of a plan, which is little of its many possible axes. */
+static void copy_plan(tarn_plan *to, const tarn_plan *from)
+{
+    size_t axes = (size_t)from->problem.leading;
+    memcpy(&to->problem, &from->problem, offsetof(tarn_problem, lead_size));
+    memcpy(to->problem.lead_size, from->problem.lead_size, axes * sizeof(int64_t));
+    for (int k = 0; k < OPERANDS; k++) {
+        memcpy(to->problem.lead_stride[k], from->problem.lead_stride[k], axes * sizeof(int64_t));
+        copy_layout(&to->view[k], &from->view[k]);
+    }
+    memcpy(to->extent, from->extent, sizeof to->extent);
+    memcpy(to->kernel, from->kernel, sizeof to->kernel);
+    to->executor = from->executor;
+    to->allocator = from->allocator;
+}
+
 tarn_status tarn_plan_create(tarn_plan **plan, const tarn_pool *pool, const tarn_view *x,
                              const tarn_options *options, tarn_error *error)
 {
@@ -267,7 +276,7 @@ tarn_status tarn_plan_create(tarn_plan **plan, const tarn_pool *pool, const tarn
     if (!made)
         return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for a plan of %d bytes",
                          (int)sizeof *made);
-    *made = draft;
+    copy_plan(made, &draft);
     *plan = made;
     return tarn_succeed(error);
 }
@@ -285,7 +294,8 @@ tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operand, tarn_v
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%s is NULL", plan ? "view" : "plan");
     if ((int)operand < 0 || operand >= TARN_OPERANDS)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d is not an operand", (int)operand);
-    *view = plan->view[operand];
+    *view = (tarn_view){.data = NULL};
+    copy_layout(view, &plan->view[operand]);
     return tarn_succeed(error);
 }
 

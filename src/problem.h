@@ -5,6 +5,7 @@
 #include "tarn.h"
 #include "window.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Operands of a kernel: the public ones, and the saved winners. */
@@ -28,11 +29,8 @@ typedef struct tarn_problem {
     tarn_axis axis[TARN_MAX_SPATIAL];
     int64_t stride[OPERANDS][TARN_MAX_SPATIAL]; /* of the spatial axes, in elements */
 
-    /* Leading axes, outermost first, those of size 1 dropped and neighbours merged where all
-     * layouts allow it. */
+    /* Leading axes: the arrays at the end. */
     int leading;
-    int64_t lead_size[TARN_MAX_RANK];
-    int64_t lead_stride[OPERANDS][TARN_MAX_RANK];
     int64_t planes; /* product of lead_size; 0 for an empty tensor */
 
     /* The innermost leading axis, if it is contiguous in every tensor (channels last): planes
@@ -41,6 +39,11 @@ typedef struct tarn_problem {
 
     int64_t element_bytes[OPERANDS]; /* a saved winner takes 1, 4 or 8 */
     int64_t cache_bytes; /* results of as many bytes may be stored past the caches; they change no bit */
+
+    /* Outermost first, those of size 1 dropped and neighbours merged where all layouts allow it. Last, as few of their many
+     * entries are set. */
+    int64_t lead_size[TARN_MAX_RANK];
+    int64_t lead_stride[OPERANDS][TARN_MAX_RANK];
 } tarn_problem;
 
 /* Where the element at spatial coordinates `at` lies in a plane, in elements. */

@@ -211,6 +211,19 @@ static tarn_status check_products(tarn_problem *problem, tarn_error *error)
     return TARN_OK;
 }
 
+static void begin_problem(const tarn_pool *pool, tarn_dtype dtype, tarn_problem *problem)
+{
+    memset(problem, 0, offsetof(tarn_problem, lead_size)); /* the rest is as long as `leading` says */
+    problem->op = pool->op;
+    problem->dtype = dtype;
+    problem->ties = pool->ties;
+    problem->count_include_pad = pool->count_include_pad != 0;
+    problem->divisor = pool->window == TARN_SLIDING ? pool->divisor : 0;
+    problem->beta = pool->beta;
+    problem->power = pool->power < 0x1p40 ? pool->power : 0x1p40; /* [N1] */
+    problem->spatial = pool->spatial;
+}
+
 tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_problem *problem,
                             tarn_error *error)
 {
@@ -229,14 +242,7 @@ tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_prob
                          "x has rank %d, less than its %d spatial axes", x->rank, pool->spatial);
     if ((status = check_values(pool, x->dtype, error)))
         return status;
-    *problem = (tarn_problem){.op = pool->op,
-                              .dtype = x->dtype,
-                              .ties = pool->ties,
-                              .count_include_pad = pool->count_include_pad != 0,
-                              .divisor = pool->window == TARN_SLIDING ? pool->divisor : 0,
-                              .beta = pool->beta,
-                              .power = pool->power < 0x1p40 ? pool->power : 0x1p40, /* [N1] */
-                              .spatial = pool->spatial};
+    begin_problem(pool, x->dtype, problem);
     for (int a = 0; a < pool->spatial; a++) {
         problem->axis[a].size = x->shape[x->rank - pool->spatial + a];
         if ((status = check_axis(pool, a, &problem->axis[a], error)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One line compiles the library and a program: no build system, no generated file, no definition.
+# One line compiles the library, all families of kernels, and a program: no build system, no generated file, no definition.
 set -euo pipefail
 
 cd "${TARN_SOURCE_DIR:-$(dirname "$0")/..}"
@@ -8,7 +8,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 for cc in gcc clang; do
     echo "-- $cc"
-    "$cc" -O0 -ffp-contract=off -Iinclude src/*.c src/*/*.c tests/consumer/consumer.c \
+    "$cc" -O0 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -Iinclude src/*.c src/*/*.c tests/consumer/consumer.c \
         -o "$tmp/consumer-$cc"
     "$tmp/consumer-$cc"
 done

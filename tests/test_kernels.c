@@ -673,6 +673,29 @@ static void sweep_backward(void)
     printf("backward: %d cases\n", cases);
 }
 
+/* Single planes of few windows inside them, every combination of tap and window numbers that small.inc takes. */
+static void sweep_small(void)
+{
+    int cases = 0;
+    for (int64_t rows = 1; rows <= 5; rows++)
+        for (int64_t columns = 1; columns <= 5; columns++)
+            for (int64_t windows = 0; windows < 9; windows++) {
+                int64_t kernel[2] = {rows, columns}, shape[2];
+                test_case c = {.pool = tarn_max_pool(2)};
+                for (int a = 0; a < 2; a++) {
+                    int64_t out = 1 + (a ? windows % 3 : windows / 3);
+                    c.pool.kernel[a] = kernel[a];
+                    c.pool.stride[a] = rng_next(&random_state) % 2 ? kernel[a] : rng_range(&random_state, 1, 6);
+                    shape[a] = kernel[a] + (out - 1) * c.pool.stride[a] + rng_range(&random_state, 0, 2);
+                }
+                if (cases++ % 4 && !THOROUGH)
+                    continue;
+                c.x = tarn_view_dense(NULL, rng_next(&random_state) % 2 ? TARN_F32 : TARN_F64, 2, shape);
+                run_operators(c);
+            }
+    printf("small: %d cases\n", cases);
+}
+
 /* Windows of two, three and five taps, on dense planes and on interleaved ones: rows from one element to three of the
  * longest vectors and one, and now and then a plane that no buffer holds. */
 static void sweep_near(int cases)
@@ -873,6 +896,7 @@ int main(int argc, char **argv)
     SWEEP("1-D", sweep_1d());
     SWEEP("named", sweep_named());
     SWEEP("backward", sweep_backward());
+    SWEEP("small", sweep_small());
     SWEEP("near", sweep_near(1200));
     SWEEP("streams", sweep_streams(60));
     SWEEP("runs", sweep_runs(400));

@@ -62,6 +62,27 @@ static inline bool grow_worst_axis(const tarn_problem *problem, tarn_box *box)
     return worst >= 0 && grow_box(problem, box, worst);
 }
 
+/* A box of whole planes. */
+static inline tarn_box whole_box(const tarn_problem *problem, int64_t lanes)
+{
+    tarn_box box = {.lanes = lanes};
+    for (int a = 0; a < problem->spatial; a++)
+        box.cells[a] = problem->axis[a].size;
+    return box;
+}
+
+/* Grows a box until it does not fit on any axis. */
+static inline void grow_box_fully(const tarn_problem *problem, tarn_box *box)
+{
+    tarn_box whole = whole_box(problem, box->lanes);
+    if (box_fits(problem, &whole)) { /* which it usually does, so no plan need wait for the steps */
+        *box = whole;
+        return;
+    }
+    while (grow_worst_axis(problem, box)) {
+    }
+}
+
 /* A box whose winners fit the buffer; one without lanes if there is none. */
 static inline tarn_box box_of(const tarn_problem *problem)
 {
@@ -73,8 +94,7 @@ static inline tarn_box box_of(const tarn_problem *problem)
         box.lanes /= 2;
     if (box.lanes == 0)
         return box;
-    while (grow_worst_axis(problem, &box)) {
-    }
+    grow_box_fully(problem, &box);
     for (tarn_box wider = box; wider.lanes < problem->lanes; box = wider) {
         wider.lanes = min_i64(2 * box.lanes, problem->lanes);
         if (!box_fits(problem, &wider))

@@ -8,6 +8,8 @@ enum {
     LONGEST_KERNEL = 64,      /* of windows that slide, on an axis */
     MOST_INDEXED_TAPS = 1024, /* of a window whose winners are asked for as cells of the input: they are listed */
     MOST_PIXEL_TAPS = 16,     /* that pixels.inc reads one by one; more are shared between windows */
+    MOST_SMALL_TAPS = 32,     /* of all windows, in small.inc: what vectors take no longer for */
+    MOST_SMALL_SIDE = 4,      /* of a window there whose taps are summed */
     MOST_NARROW_TAPS = 5,     /* of a row, in narrow.inc */
     NARROW_BYTES = 48 << 10,  /* of a buffer there: three rows of 4096 numbers ... */
     NARROW_USUAL = 16 << 10   /* ... and, where rows are shorter, what the level-1 cache holds twice */
