@@ -114,9 +114,11 @@ static inline bool sums_stream(const tarn_problem *problem)
     return windows_stream(problem, 4);
 }
 
+/* Bytes have running sums. */
 static inline bool short_sums_stream(const tarn_problem *problem)
 {
-    return sums_stream(problem) && means_fit_f32(problem);
+    int64_t least_kernel = tarn_dtype_size(problem->dtype) == 1 ? 2 : 4;
+    return windows_stream(problem, least_kernel) && means_fit_f32(problem);
 }
 
 static inline bool tangents_slide(const tarn_problem *problem)
@@ -413,9 +415,11 @@ static inline bool plane_tangents_are_narrow(const tarn_problem *problem)
     return plane_averages_are_narrow(problem) && reads_follow(problem, TARN_DX) && results_follow(problem, TARN_DY);
 }
 
+/* Bytes of wide planes have running sums. */
 static inline bool short_plane_averages_are_narrow(const tarn_problem *problem)
 {
-    return plane_averages_are_narrow(problem) && means_fit_f32(problem);
+    bool bytes = tarn_dtype_size(problem->dtype) == 1;
+    return plane_averages_are_narrow(problem) && means_fit_f32(problem) && !(bytes && short_sums_stream(problem));
 }
 
 /* ... of interleaved planes that fill a vector, also the longest; sums are of at least 4 bytes. */
