@@ -709,17 +709,19 @@ static void sweep_near(int cases)
     printf("near: %d cases\n", cases);
 }
 
-/* Large windows, one apart, over planes that are wide enough for streams of rows. */
+/* Large windows, one apart, over planes that are wide enough for streams of rows, or that are interleaved. */
 static void sweep_streams(int cases)
 {
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
-        int64_t shape[3] = {rng_range(&random_state, 1, 2), rng_range(&random_state, 1, 40),
-                            rng_range(&random_state, 40, n % 8 ? 160 : 3000)};
+        bool last = n % 3 == 1;
+        int64_t shape[3] = {rng_range(&random_state, 1, last ? 40 : 2), rng_range(&random_state, 1, last ? 20 : 40),
+                            last ? rng_range(&random_state, 1, 30) : rng_range(&random_state, 40, n % 8 ? 160 : 3000)};
         test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+        c.in_layout = c.out_layout = last ? LAST : DENSE;
         for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, 4, a == n % 2 ? 64 : 7);
+            c.pool.kernel[a] = rng_range(&random_state, last ? 6 : 4, a == n % 2 ? last ? 24 : 64 : 7);
             c.pool.stride[a] = 1;
             c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
             c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
@@ -908,7 +910,7 @@ int main(int argc, char **argv)
     SWEEP("named", sweep_named());
     SWEEP("backward", sweep_backward());
     SWEEP("near", sweep_near(1200));
-    SWEEP("streams", sweep_streams(60));
+    SWEEP("streams", sweep_streams(100));
     SWEEP("running", sweep_running(400));
     SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
