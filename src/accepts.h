@@ -94,29 +94,48 @@ static inline bool short_sums_slide(const tarn_problem *problem)
     return sums_slide(problem) && means_fit_f32(problem);
 }
 
+/* Bytes of a number that is computed with. */
+static inline int64_t computed_bytes(const tarn_problem *problem)
+{
+    bool halves = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
+    return halves ? 4 : (int64_t)tarn_dtype_size(problem->dtype);
+}
+
 /* Large windows, one apart, over planes that are wide enough for rows to pay, see streams.h. */
 static inline bool windows_stream(const tarn_problem *problem, int64_t least_kernel)
 {
     enum { LEAST_COLUMNS = 64, LEAST_ROWS = 8 };
     const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
-    return problem->spatial == 2 && problem->lanes == 1 && windows_slide(problem) && down->stride == 1 &&
-           across->stride == 1 && down->kernel >= least_kernel && across->kernel >= least_kernel &&
-           down->out >= LEAST_ROWS && across->out >= LEAST_COLUMNS;
+    return problem->spatial == 2 && windows_slide(problem) && down->stride == 1 && across->stride == 1 &&
+           down->kernel >= least_kernel && across->kernel >= least_kernel && down->out >= LEAST_ROWS &&
+           across->out * problem->lanes >= LEAST_COLUMNS;
 }
 
+static inline bool planes_stream(const tarn_problem *problem, int64_t least_kernel)
+{
+    return problem->lanes == 1 && windows_stream(problem, least_kernel);
+}
+
+/* Of interleaved planes, a window's columns are to be few beside those that are in hand. */
 static inline bool extremes_stream(const tarn_problem *problem)
 {
-    return windows_stream(problem, 6);
+    enum { MOST_BYTES = 4096 };
+    int64_t lanes = problem->lanes;
+    bool dense = problem->stride[TARN_X][1] == lanes && problem->stride[TARN_Y][1] == lanes;
+    return windows_stream(problem, 6) &&
+           (lanes == 1 || (dense && lanes <= MOST_BYTES / computed_bytes(problem) / problem->axis[1].kernel));
 }
 
 static inline bool sums_stream(const tarn_problem *problem)
 {
-    return windows_stream(problem, 4);
+    return planes_stream(problem, 4);
 }
 
+/* Bytes have running sums. */
 static inline bool short_sums_stream(const tarn_problem *problem)
 {
-    return sums_stream(problem) && means_fit_f32(problem);
+    int64_t least_kernel = tarn_dtype_size(problem->dtype) == 1 ? 2 : 4;
+    return planes_stream(problem, least_kernel) && means_fit_f32(problem);
 }
 
 static inline bool tangents_slide(const tarn_problem *problem)
@@ -341,11 +360,12 @@ static inline bool results_follow(const tarn_problem *problem, int operand)
     return problem->axis[0].out == 1 || problem->stride[operand][0] == problem->axis[1].out;
 }
 
-/* Bytes of a number that is computed with. */
-static inline int64_t computed_bytes(const tarn_problem *problem)
+/* Three taps on the only axis, see narrow_line.inc. */
+static inline bool lines_are_narrow(const tarn_problem *problem)
 {
-    bool halves = problem->dtype == TARN_F16 || problem->dtype == TARN_BF16;
-    return halves ? 4 : (int64_t)tarn_dtype_size(problem->dtype);
+    const tarn_axis *axis = &problem->axis[0];
+    return problem->spatial == 1 && problem->lanes == 1 && axis->kernel == 3 && axis->stride <= 2 &&
+           windows_slide(problem);
 }
 
 /* Three or five taps on both axes, see narrow.inc. */
@@ -414,9 +434,11 @@ static inline bool plane_tangents_are_narrow(const tarn_problem *problem)
     return plane_averages_are_narrow(problem) && reads_follow(problem, TARN_DX) && results_follow(problem, TARN_DY);
 }
 
+/* Bytes of wide planes have running sums. */
 static inline bool short_plane_averages_are_narrow(const tarn_problem *problem)
 {
-    return plane_averages_are_narrow(problem) && means_fit_f32(problem);
+    bool bytes = tarn_dtype_size(problem->dtype) == 1;
+    return plane_averages_are_narrow(problem) && means_fit_f32(problem) && !(bytes && short_sums_stream(problem));
 }
 
 /* ... of interleaved planes that fill a vector, also the longest; sums are of at least 4 bytes. */

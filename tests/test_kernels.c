@@ -73,7 +73,7 @@ static void put_value(tarn_dtype dtype, char *at, rng *r, pattern kind)
         return;
     }
     uint64_t bits = kind == FEW     ? (uint64_t)rng_range(r, -2, 2)
-                    : kind == EQUAL ? UINT64_C(0x8080808080808080)
+                    : kind == EQUAL ? dtype == TARN_U8 ? UINT8_MAX : UINT64_C(0x8080808080808080)
                                     : rng_next(r);
     if (kind == SPECIAL && rng_next(r) % 2)
         memset(&bits, rng_next(r) % 2 ? 0xff : 0, sizeof bits);
@@ -732,17 +732,19 @@ static void sweep_near(int cases)
     printf("near: %d cases\n", cases);
 }
 
-/* Large windows, one apart, over planes that are wide enough for streams of rows. */
+/* Large windows, one apart, over planes that are wide enough for streams of rows, or that are interleaved. */
 static void sweep_streams(int cases)
 {
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
-        int64_t shape[3] = {rng_range(&random_state, 1, 2), rng_range(&random_state, 1, 40),
-                            rng_range(&random_state, 40, n % 8 ? 160 : 3000)};
+        bool last = n % 3 == 1;
+        int64_t shape[3] = {rng_range(&random_state, 1, last ? 40 : 2), rng_range(&random_state, 1, last ? 20 : 40),
+                            last ? rng_range(&random_state, 1, 30) : rng_range(&random_state, 40, n % 8 ? 160 : 3000)};
         test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+        c.in_layout = c.out_layout = last ? LAST : DENSE;
         for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, 4, a == n % 2 ? 64 : 7);
+            c.pool.kernel[a] = rng_range(&random_state, last ? 6 : 4, a == n % 2 ? last ? 24 : 64 : 7);
             c.pool.stride[a] = 1;
             c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
             c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
@@ -757,6 +759,40 @@ static void sweep_streams(int cases)
         }
     }
     printf("streams: %d cases\n", cases);
+}
+
+/* Averages of bytes, one apart, which have running sums: windows of every size, often full of the same byte, as that
+ * makes the greatest sums, and sometimes rows that no buffer holds. */
+static void sweep_running(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool tall = n % 8 == 5; /* few columns, whose sums are just too large for 16 bits or just not */
+        int64_t longest = n % 4 ? 10 : 64, height = tall ? 70 : rng_range(&random_state, 8, 20);
+        int64_t shape[3] = {1, height, rng_range(&random_state, 60, n % 16 == 1 ? 5000 : tall ? 80 : 200)};
+        tarn_dtype dtype = rng_next(&random_state) % 2 ? TARN_I8 : TARN_U8;
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = rng_range(&random_state, 2, a == 0 && n % 3 == 0 ? 64 : longest);
+            if (tall)
+                c.pool.kernel[a] = a == 0 ? rng_range(&random_state, 25, 64) : 270 / c.pool.kernel[0];
+            c.pool.stride[a] = 1;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = c.pool.pad_hi[a] = c.pool.kernel[a] - 1;
+        }
+        c.pool.op = TARN_AVG;
+        c.pool.count_include_pad = rng_next(&random_state) % 4 == 0;
+        c.pool.divisor = rng_next(&random_state) % 8 ? 0 : rng_range(&random_state, 1, 99);
+        c.seed = rng_next(&random_state);
+        c.values = rng_next(&random_state) % 3 ? (pattern)(rng_next(&random_state) % PATTERNS) : EQUAL;
+        c.in_layout = n % 8 == 2 ? CROPPED : DENSE;
+        c.out_layout = n % 8 == 3 ? CROPPED : DENSE;
+        run_case(&c);
+    }
+    printf("running sums: %d cases\n", cases);
 }
 
 /* The gradient of windows that meet, from winners that are true, nearly true and corrupt: rows of one to three words of
@@ -898,7 +934,8 @@ int main(int argc, char **argv)
     SWEEP("backward", sweep_backward());
     SWEEP("small", sweep_small());
     SWEEP("near", sweep_near(1200));
-    SWEEP("streams", sweep_streams(60));
+    SWEEP("streams", sweep_streams(100));
+    SWEEP("running", sweep_running(400));
     SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));

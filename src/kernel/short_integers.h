@@ -18,6 +18,20 @@ static inline v_i32 rounded_mean(v_f32 mean, float lowest, float highest)
     return __builtin_convertvector((mean + 0x1.8p23f) - 0x1.8p23f, v_i32);
 }
 
+/* The mean of n <= 2^12 bytes as the lowest byte of a lane, given 1/n in f32. That and the product are each
+ * rounded by 2^-24 of themselves, which moves a quotient below 2^8 by less than 2^-15. If n is odd it is at
+ * least 1/(2n) off all that lies halfway, and so rounded as the exact one; if n is a power of two it is
+ * exact. Other n are not taken. */
+static inline bool can_be_scaled(int64_t n)
+{
+    return n % 2 == 1 || (n & (n - 1)) == 0;
+}
+
+static inline v_i32 scaled_mean(v_f32 sum, v_f32 reciprocal)
+{
+    return (v_i32)(sum * reciprocal + 0x1.8p23f);
+}
+
 /* Bytes are widened and narrowed by vector.h: compilers do it lane by lane. */
 static inline v_i32 integers_of_u8(const void *p)
 {
@@ -27,6 +41,17 @@ static inline v_i32 integers_of_u8(const void *p)
 static inline v_i32 integers_of_i8(const void *p)
 {
     return (v_i32)((v_u32)widen_bytes_i32(p) << 24) >> 24;
+}
+
+/* ... to 16 bits. */
+static inline v_u16 words_of_u8(const void *p)
+{
+    return widen_bytes_u16(p);
+}
+
+static inline v_u16 words_of_i8(const void *p)
+{
+    return (v_u16)((v_i16)(widen_bytes_u16(p) << 8) >> 8);
 }
 
 #define store_integers_u8(p, v) store_bytes_i32((char *)(p), v, LANES_i32)

@@ -3,7 +3,7 @@
  *
  * When row t comes in, ring j gets the row that stands for rows t-2^j+1 to t: one of ring j-1 that came 2^(j-1) rows ago,
  * with the one that came just now. A window of k rows is made of a few of these. Some columns of outputs are in hand at a
- * time, and the columns they read.
+ * time, and the columns they read. Of interleaved planes, a column is a pixel with all its lanes.
  */
 #ifndef TARN_STREAMS_H
 #define TARN_STREAMS_H
@@ -22,8 +22,10 @@ _Static_assert(1 << MOST_LEVELS == LONGEST_KERNEL, "the longest window has a rin
 typedef struct tarn_stream {
     const tarn_problem *p;
     const tarn_axis *across, *down;
+    int64_t most_columns;    /* as many as fit */
     int64_t column, columns; /* outputs of a row in hand */
-    int64_t pitch;           /* elements from a row to the next: those that are read, and the slack */
+    int64_t beyond;          /* elements that a row has beyond those of its outputs, slack included */
+    int64_t pitch;           /* elements from a row to the next */
     int levels, levels_across; /* 2^levels is the greatest power of two in a window's length */
     int64_t ring[MOST_LEVELS + 1];   /* the first row of each ring, and */
     int64_t length[MOST_LEVELS + 1]; /* how many it has */
@@ -50,13 +52,21 @@ static inline void set_rings(tarn_stream *s)
     s->spare = rows;
 }
 
-/* As many columns as fit. Spare rows are for sums: the columns' own, one for each level across, one for results and
- * one for divisors. */
-static inline int64_t stream_columns(const tarn_stream *s, int64_t element_bytes)
+/* Rows that stand for columns of x, as sums need them. Spare ones are the columns' own, one for each level across, one
+ * for results and one for divisors. */
+static inline void set_rows_of_columns(tarn_stream *s, int64_t element_bytes)
 {
     int64_t rows = s->spare + s->levels_across + 3;
-    int64_t most = STREAM_BYTES / element_bytes / rows - STREAM_SLACK - (s->across->kernel - 1);
-    return balanced(s->across->out, most);
+    s->beyond = STREAM_SLACK + s->across->kernel - 1;
+    s->most_columns = STREAM_BYTES / element_bytes / rows - s->beyond;
+}
+
+/* Rows that stand for windows, as extremes need them, which are folded across before; and a spare one of columns. */
+static inline void set_rows_of_windows(tarn_stream *s, int64_t element_bytes)
+{
+    int64_t halo = (s->across->kernel - 1) * s->p->lanes, rows = s->spare + 1;
+    s->beyond = STREAM_SLACK;
+    s->most_columns = (STREAM_BYTES / element_bytes - halo - rows * STREAM_SLACK) / rows / s->p->lanes;
 }
 
 /* The row of ring j that begins with row t of the stream. */

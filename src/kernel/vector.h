@@ -18,7 +18,8 @@
  *   evens_t(a,b) odds_t(a,b) every second lane of a and b, side by side
  *   near_evens_t(a,b) near_odds_t(a,b) in_order_t(v): the same in two steps
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
- *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
+ *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64, _u16
+ *   store_bytes_of_4(p,v)    the lowest byte of the lanes of four vectors of i32
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   bits_t(mask)             a number with bit k set where lane k of the mask is; t is i32 or i64
@@ -229,6 +230,22 @@ static inline v_i64 widen_bytes_i64(const void *p)
 #endif
 }
 
+static inline v_u16 widen_bytes_u16(const void *p)
+{
+#if VECTOR_BYTES == 64
+    return (v_u16)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p));
+#elif VECTOR_BYTES == 32
+    return (v_u16)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+#elif defined(__x86_64__)
+    return (v_u16)_mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
+#else
+    typedef uint8_t bytes __attribute__((vector_size(LANES_u16)));
+    bytes v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, v_u16);
+#endif
+}
+
 /* The lowest byte of the first n lanes. gcc narrows such vectors lane by lane: on AVX2, bytes are picked in each half,
  * then the halves are joined. */
 #define STORE_BYTES(t, size)                                                                       \
@@ -272,6 +289,62 @@ STORE_BYTES(i16, 2)
 STORE_BYTES(i32, 4)
 STORE_BYTES(i64, 8)
 #undef STORE_BYTES
+
+static inline void store_bytes_of_4(void *p, const v_i32 *v)
+{
+#if VECTOR_BYTES <= 32 && defined(__x86_64__)
+    v_i32 low[4];
+    for (int k = 0; k < 4; k++)
+        low[k] = v[k] & 0xff;
+#if VECTOR_BYTES == 32
+    __m256i ab = _mm256_packs_epi32((__m256i)low[0], (__m256i)low[1]);
+    __m256i cd = _mm256_packs_epi32((__m256i)low[2], (__m256i)low[3]), abcd = _mm256_packus_epi16(ab, cd);
+    store_i32(p, (v_i32)_mm256_permutevar8x32_epi32(abcd, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+#else
+    __m128i ab = _mm_packs_epi32((__m128i)low[0], (__m128i)low[1]);
+    __m128i cd = _mm_packs_epi32((__m128i)low[2], (__m128i)low[3]);
+    store_i32(p, (v_i32)_mm_packus_epi16(ab, cd));
+#endif
+#else
+    for (int k = 0; k < 4; k++)
+        store_bytes_i32((char *)p + k * LANES_i32, v[k], LANES_i32);
+#endif
+}
+
+/* ---- Four numbers of 32 bits, on every instruction set ------------------------------------------ */
+
+typedef int32_t v_quad __attribute__((vector_size(16)));
+typedef uint32_t v_unsigned_quad __attribute__((vector_size(16)));
+
+static inline void store_quad(void *p, v_quad v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+static inline v_quad last_of_quad(v_quad v)
+{
+    return (v_quad){v[3], v[3], v[3], v[3]};
+}
+
+/* From numbers of 16 bits. */
+static inline v_quad quad_of_u16(const void *p)
+{
+#if VECTOR_BYTES > 16
+    return (v_quad)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)p));
+#elif defined(__x86_64__)
+    return (v_quad)_mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
+#else
+    typedef uint16_t words __attribute__((vector_size(8)));
+    words v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, v_quad);
+#endif
+}
+
+static inline v_quad quad_of_i16(const void *p)
+{
+    return (v_quad)((v_unsigned_quad)quad_of_u16(p) << 16) >> 16;
+}
 
 /* ---- The greater and the lesser of two ------------------------------------------------------- */
 
