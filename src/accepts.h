@@ -208,6 +208,29 @@ static inline bool winners_in_lanes(const tarn_problem *problem)
            windows_of_cell(problem) <= MOST_LANE_WINDOWS;
 }
 
+/* Windows of three by three, see backward_patches.inc; rows of gradients lie side by side. */
+static inline bool windows_in_patches(const tarn_problem *problem)
+{
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    return problem->spatial == 2 && most_readers(down) <= MOST_READERS && most_readers(across) <= MOST_READERS &&
+           down->kernel == 3 && across->kernel == 3 && across->stride == down->stride &&
+           (problem->lanes > 1 || (problem->stride[TARN_GX][1] == 1 && problem->stride[TARN_GY][1] == 1));
+}
+
+static inline bool winners_in_patches(const tarn_problem *problem)
+{
+    return windows_in_patches(problem) && problem->lanes == 1 && problem->axis[0].stride <= 2 &&
+           problem->ties == TARN_TIES_FIRST && problem->element_bytes[OPERAND_SAVED] == 1 &&
+           problem->stride[OPERAND_SAVED][1] == 1;
+}
+
+/* ... one apart, each with a tap that counts. Interleaved planes fill vectors, also the longest. */
+static inline bool shares_in_patches(const tarn_problem *problem)
+{
+    return windows_in_patches(problem) && problem->axis[0].stride == 1 && every_window_reads(&problem->axis[0]) &&
+           every_window_reads(&problem->axis[1]) && (problem->lanes == 1 || problem->lanes >= 16);
+}
+
 /* Two columns in each window, no window meets another or reaches beyond the input. */
 static inline bool in_pairs(const tarn_problem *problem)
 {

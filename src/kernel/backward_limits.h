@@ -17,6 +17,7 @@ enum {
     RUN_TOTALS_BYTES = 32 << 10, /* ... and for totals */
     MOST_RUN_WINDOWS = 2048,  /* in a row */
     MOST_RUN_COLUMNS = 1 << 16, /* of cells */
+    PATCH_BYTES = 32 << 10,   /* on the stack for the windows of a patch of cells */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */
     LONGEST_NESTED_ROW = 256, /* ... where sums over outer axes need more rows on the stack */
 };
