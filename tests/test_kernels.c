@@ -21,8 +21,8 @@ static rng random_state;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, PATTERNS } pattern;
-static const char *const pattern_names[] = {"plain", "few", "special", "equal", "wild", "zeros"};
+typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LONE_NAN, PATTERNS } pattern;
+static const char *const pattern_names[] = {"plain", "few", "special", "equal", "wild", "zeros", "lone NaN"};
 
 static double special_value(rng *r)
 {
@@ -181,6 +181,18 @@ static char *place(const tarn_plan *plan, int operand, int run, bool at_end, cha
     return operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
 }
 
+/* One NaN, with a payload, at some place; often it is on the border. */
+static void put_lone_nan(const tarn_view *view, char *base, rng *r)
+{
+    int64_t offset = 0;
+    for (int a = 0; a < view->rank; a++) {
+        int64_t place[] = {0, view->shape[a] - 1, rng_range(r, 0, view->shape[a] - 1)};
+        offset += place[rng_next(r) % 3] * view->strides[a];
+    }
+    uint64_t bits = rng_next(r) | UINT64_C(0x7ff07ff07f807c01);
+    memcpy(base + offset * (int64_t)tarn_dtype_size(view->dtype), &bits, tarn_dtype_size(view->dtype));
+}
+
 static void fill(const tarn_plan *plan, int operand, char *base, pattern kind, rng *r)
 {
     const tarn_view *view = &plan->view[operand];
@@ -196,6 +208,8 @@ static void fill(const tarn_plan *plan, int operand, char *base, pattern kind, r
         for (a = view->rank - 1; a >= 0 && ++at[a] >= view->shape[a]; a--)
             at[a] = 0;
     }
+    if (kind == LONE_NAN && view->dtype <= TARN_BF16)
+        put_lone_nan(view, base, r);
 }
 
 /* Runs part `only` of `parts`, or all of them if it is ALL_PARTS. */
@@ -761,6 +775,38 @@ static void sweep_streams(int cases)
     printf("streams: %d cases\n", cases);
 }
 
+/* One NaN, where kernels look for such before they choose their way: windows of all kinds, in lines and planes. */
+static void sweep_nan(int cases)
+{
+    static const int64_t kernels[] = {2, 3, 3, 5, 6, 9};
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool last = n % 3 == 1;
+        int spatial = n % 4 ? 2 : 1;
+        int64_t kernel = kernels[rng_next(&random_state) % 6], width = rng_range(&random_state, 9, last ? 15 : 90);
+        int64_t shape[3] = {last ? rng_range(&random_state, 8, 40) : 2, rng_range(&random_state, 9, 15), width};
+        if (spatial == 1)
+            shape[1] = width;
+        tarn_dtype dtype = (tarn_dtype)(n % 2 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16));
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
+        for (int a = 0; a < spatial; a++) {
+            c.pool.kernel[a] = kernel;
+            c.pool.stride[a] = kernel == 2 ? 2 : kernel == 3 ? n % 5 % 2 + 1 : 1;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, kernel / 2);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel / 2);
+        }
+        c.seed = rng_next(&random_state);
+        c.values = LONE_NAN;
+        c.in_layout = c.out_layout = last ? LAST : DENSE;
+        for (int op = TARN_MAX; op <= TARN_MIN; op++) {
+            c.pool.op = (tarn_op)op;
+            run_case(&c);
+        }
+    }
+    printf("lone NaN: %d cases\n", cases);
+}
+
 /* Averages of bytes, one apart, which have running sums: windows of every size, often full of the same byte, as that
  * makes the greatest sums, and sometimes rows that no buffer holds. */
 static void sweep_running(int cases)
@@ -935,6 +981,7 @@ int main(int argc, char **argv)
     SWEEP("small", sweep_small());
     SWEEP("near", sweep_near(1200));
     SWEEP("streams", sweep_streams(100));
+    SWEEP("nan", sweep_nan(300));
     SWEEP("running", sweep_running(400));
     SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
