@@ -126,6 +126,21 @@ static inline bool extremes_stream(const tarn_problem *problem)
            (lanes == 1 || (dense && lanes <= MOST_BYTES / computed_bytes(problem) / problem->axis[1].kernel));
 }
 
+/* Windows of planes, one apart, see scans.h. */
+static inline bool windows_scan(const tarn_problem *problem)
+{
+    enum { LEAST_KERNEL = 3, LEAST_COLUMNS = 8, LEAST_LANES = 16 };
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    return problem->spatial == 2 && windows_slide(problem) && down->stride == 1 && across->stride == 1 &&
+           down->kernel >= LEAST_KERNEL && across->kernel >= LEAST_KERNEL &&
+           (problem->lanes > 1 ? problem->lanes >= LEAST_LANES : across->out >= LEAST_COLUMNS);
+}
+
+static inline bool tangents_scan(const tarn_problem *problem)
+{
+    return windows_scan(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
 static inline bool sums_stream(const tarn_problem *problem)
 {
     return planes_stream(problem, 4);
@@ -372,6 +387,11 @@ static inline bool are_pairs(const tarn_problem *problem)
     return rows_are_dense(problem);
 }
 
+static inline bool are_pairs_first(const tarn_problem *problem)
+{
+    return are_pairs(problem) && problem->ties == TARN_TIES_FIRST;
+}
+
 /* Whether rows of x or dx, or of results, follow each other without a gap. */
 static inline bool reads_follow(const tarn_problem *problem, int operand)
 {
@@ -417,6 +437,12 @@ static inline bool winners_are_narrow(const tarn_problem *problem)
     return planes_are_narrow(problem) && results_follow(problem, OPERAND_SAVED);
 }
 
+static inline bool tangents_are_narrow(const tarn_problem *problem)
+{
+    return planes_are_narrow(problem) && problem->ties == TARN_TIES_FIRST && reads_follow(problem, TARN_DX) &&
+           results_follow(problem, TARN_DY);
+}
+
 /* ... of planes that are interleaved without gaps and fill a vector, also the longest. */
 static inline bool pixels_are_narrow(const tarn_problem *problem)
 {
@@ -432,6 +458,12 @@ static inline bool pixels_are_narrow(const tarn_problem *problem)
 static inline bool pixel_winners_are_narrow(const tarn_problem *problem)
 {
     return pixels_are_narrow(problem) && problem->stride[OPERAND_SAVED][1] == problem->lanes;
+}
+
+static inline bool pixel_tangents_narrow(const tarn_problem *problem)
+{
+    return pixels_are_narrow(problem) && problem->ties == TARN_TIES_FIRST &&
+           problem->stride[TARN_DX][1] == problem->lanes && problem->stride[TARN_DY][1] == problem->lanes;
 }
 
 /* Averages of three by three, one apart, with padding of one or none across. */

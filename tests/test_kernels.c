@@ -21,8 +21,9 @@ static rng random_state;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LONE_NAN, PATTERNS } pattern;
-static const char *const pattern_names[] = {"plain", "few", "special", "equal", "wild", "zeros", "lone NaN"};
+typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LOWEST, HIGHEST, LONE_NAN, PATTERNS } pattern;
+static const char *const pattern_names[] = {"plain", "few",    "special", "equal",   "wild",
+                                            "zeros", "lowest", "highest", "lone NaN"};
 
 static double special_value(rng *r)
 {
@@ -35,6 +36,9 @@ static double special_value(rng *r)
 static double float_value(rng *r, pattern kind)
 {
     switch (kind) {
+    case LOWEST: /* nearly all are as what pads a maximum, or a minimum */
+    case HIGHEST:
+        return rng_next(r) % 64 == 0 ? rng_unit(r) : kind == LOWEST ? -INFINITY : INFINITY;
     case FEW:
         return (double)rng_range(r, -2, 2) * (rng_next(r) & 1 ? 1.0 : -1.0);
     case SPECIAL:
@@ -77,6 +81,8 @@ static void put_value(tarn_dtype dtype, char *at, rng *r, pattern kind)
                                     : rng_next(r);
     if (kind == SPECIAL && rng_next(r) % 2)
         memset(&bits, rng_next(r) % 2 ? 0xff : 0, sizeof bits);
+    if ((kind == LOWEST || kind == HIGHEST) && rng_next(r) % 64) /* of unsigned integers */
+        memset(&bits, kind == LOWEST ? 0 : 0xff, sizeof bits);
     memcpy(at, &bits, tarn_dtype_size(dtype));
 }
 
@@ -841,6 +847,36 @@ static void sweep_running(int cases)
     printf("running sums: %d cases\n", cases);
 }
 
+/* Windows one apart that are folded by scans: planes side by side, from few to more than are in hand at once, planes whose
+ * rows come in pieces, interleaved ones; windows that are higher than their plane. */
+static void sweep_scans(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool last = n % 3 == 1, wide = n % 8 == 2;
+        int64_t shape[3] = {last ? rng_range(&random_state, 16, 140) : rng_range(&random_state, 1, wide ? 3 : 40),
+                            rng_range(&random_state, 1, last || wide ? 9 : 20),
+                            rng_range(&random_state, 1, wide ? 1400 : last ? 12 : 40)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = rng_range(&random_state, 3, n % 5 ? 9 : 33);
+            c.pool.stride[a] = 1;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = c.pool.kernel[a] - 1;
+        }
+        c.seed = rng_next(&random_state);
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = last ? LAST : n % 8 == 3 ? CROPPED : DENSE;
+        c.out_layout = last ? LAST : n % 8 == 4 ? CROPPED : DENSE;
+        c.pool.op = rng_next(&random_state) % 2 ? TARN_MAX : TARN_MIN;
+        run_case(&c);
+    }
+    printf("scans: %d cases\n", cases);
+}
+
 /* The gradient of windows that meet, from winners that are true, nearly true and corrupt: rows of one to three words of
  * windows, rows and planes of every count around the lengths of vectors, few cells and many. */
 static void sweep_runs(int cases)
@@ -983,6 +1019,7 @@ int main(int argc, char **argv)
     SWEEP("streams", sweep_streams(100));
     SWEEP("nan", sweep_nan(300));
     SWEEP("running", sweep_running(400));
+    SWEEP("scans", sweep_scans(120));
     SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
