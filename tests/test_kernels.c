@@ -752,6 +752,75 @@ static void sweep_near(int cases)
     printf("near: %d cases\n", cases);
 }
 
+/* The gradients of windows of three by three, one or two apart on both axes: planes of one patch and of several. */
+static void sweep_patches(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool last = n % 4 == 3, large = n % 8 == 0;
+        int64_t stride = 1 + n / 4 % 2, shape[3] = {rng_range(&random_state, last ? 16 : 1, last ? 70 : 2),
+                                                    rng_range(&random_state, 1, large ? 60 : 20),
+                                                    rng_range(&random_state, 1, large ? 600 : last ? 30 : 50)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1)), 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = 3;
+            c.pool.stride[a] = stride;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, 2);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, 2);
+            if (!window_fits(shape[1 + a], 3, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = 2;
+        }
+        c.pool.ceil_mode = rng_next(&random_state) % 2;
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
+        c.seed = rng_next(&random_state);
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = last ? LAST : n % 16 == 2 ? CROPPED : DENSE;
+        c.out_layout = last ? LAST : n % 16 == 6 ? CROPPED : DENSE;
+        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+            c.pool.op = (tarn_op)op;
+            c.only_saved = op != TARN_AVG;
+            run_case(&c);
+        }
+    }
+    printf("patches: %d cases\n", cases);
+}
+
+/* Windows that do not meet, with gaps between them or none, on one to three axes, in planes that are interleaved and fill
+ * vectors, whole or not. */
+static void sweep_apart(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        int spatial = 1 + n % 3;
+        int64_t shape[4] = {n % 2 ? 16 * rng_range(&random_state, 1, 4) : rng_range(&random_state, 16, 70)};
+        for (int a = 0; a < spatial; a++)
+            shape[1 + a] = rng_range(&random_state, 1, 9);
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1)), 1, spatial, shape);
+        for (int a = 0; a < spatial; a++) {
+            c.pool.kernel[a] = rng_range(&random_state, 1, 3);
+            c.pool.stride[a] = c.pool.kernel[a] + rng_range(&random_state, 0, 1);
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = c.pool.kernel[a] - 1;
+        }
+        c.pool.ceil_mode = rng_next(&random_state) % 2;
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
+        c.seed = rng_next(&random_state);
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = c.out_layout = LAST;
+        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+            c.pool.op = (tarn_op)op;
+            run_case(&c);
+        }
+    }
+    printf("apart: %d cases\n", cases);
+}
+
 /* Large windows, one apart, over planes that are wide enough for streams of rows, or that are interleaved. */
 static void sweep_streams(int cases)
 {
@@ -1020,6 +1089,8 @@ int main(int argc, char **argv)
     SWEEP("nan", sweep_nan(300));
     SWEEP("running", sweep_running(400));
     SWEEP("scans", sweep_scans(120));
+    SWEEP("patches", sweep_patches(300));
+    SWEEP("apart", sweep_apart(300));
     SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
