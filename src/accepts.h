@@ -443,13 +443,20 @@ static inline bool tangents_are_narrow(const tarn_problem *problem)
            results_follow(problem, TARN_DY);
 }
 
+/* Two apart, few taps are shared, and pixels.inc, where this is spelled out, reads rows from end to end: prefetchers follow
+ * it, and not the blocks of columns of narrow_lanes.inc. */
+static inline bool pixels_go_one_by_one(const tarn_problem *problem)
+{
+    return problem->dtype == TARN_F32 && problem->op == TARN_MAX && problem->axis[1].stride == 2 && problem->lanes >= 32;
+}
+
 /* ... of planes that are interleaved without gaps and fill a vector, also the longest. */
 static inline bool pixels_are_narrow(const tarn_problem *problem)
 {
     int64_t lanes = problem->lanes;
     int64_t bytes = computed_bytes(problem);
-    return windows_are_narrow(problem) && lanes * bytes >= 64 && problem->stride[TARN_X][1] == lanes &&
-           problem->stride[TARN_Y][1] == lanes &&
+    return windows_are_narrow(problem) && !pixels_go_one_by_one(problem) && lanes * bytes >= 64 &&
+           problem->stride[TARN_X][1] == lanes && problem->stride[TARN_Y][1] == lanes &&
            narrow_rows(&problem->axis[0], narrow_columns(problem) * lanes, bytes) > 0 &&
            (narrow_columns(problem) * problem->axis[1].stride + problem->axis[1].kernel) * lanes * bytes <=
                NARROW_BYTES;

@@ -14,7 +14,7 @@ enum { OPERAND_SAVED = TARN_OPERANDS, OPERANDS };
 /* Value of a saved winner that says "this window has none": all bits set, in any width. */
 #define NO_WINNER (-1)
 
-enum { LARGER_THAN_CACHES = 64 << 20 }; /* bytes */
+enum { LARGER_THAN_CACHES = 32 << 20 }; /* bytes */
 
 typedef struct tarn_problem {
     tarn_op op;

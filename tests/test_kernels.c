@@ -545,6 +545,9 @@ static void sweep_named(void)
         "avg k2s2 i8 2x6x150",
         "avg k2s2 d3 u8 1x4x4x70",
         "avg k2s2 d3 i8 1x4x4x140",
+        "avg k2s2 d3 f32 2x4x4x70",
+        "max k2s2 d3 f32 2x4x4x37",
+        "min k2s2 d3 f64 1x2x6x21",
         "max k700s100 d1 f32 1x1500",
         "avg k700s100p20 d1 f32 1x1500",
         "avg k300s60p20 d1 f32 2x1500",
@@ -565,6 +568,7 @@ static void sweep_named(void)
         "max k2s2 f32 1x600x4x6 last",
         "avg k3s2p1 f32 1x600x5x6 last",
         "max k3s1p1 u8 1x1100x4x5 last",
+        "max k3s2p1 f32 1x37x7x8 last",
         "avg k2,2,2s2 f32 2x4x6x8",
         "max k2,3,2s1 f32 2x4x6x8",
         "max k3s300 d1 f32 1x900",
@@ -584,6 +588,7 @@ static void sweep_named(void)
         "avg global f64 1x140x3",
         "max global f32 9x7x7",
         "max global f32 1x270x2x2 last",
+        "max global f32 1x1100x2x2 last",
         "avg global f32 1x270x3x2 last",
         "max a3,5 f32 1x70x9x11 last",
         "avg a3,5 f32 1x70x5x7 last",
@@ -598,6 +603,7 @@ static void sweep_named(void)
         "avg global f32 40x1x2",
         "avg global f32 19x8x9",
         "avg global f32 19x9x8",
+        "avg global f32 35x8x8",
         "avg global f32 1x2100x2x2 last",
         "max global f32 20x1x3",
         "max global f32 19x2x4",
@@ -1019,11 +1025,13 @@ static void random_planes(int spatial, int64_t *shape)
 {
     int64_t cells = 1, kind = rng_next(&random_state) % 8;
     for (int a = 1; a <= spatial; a++) {
-        shape[a] = rng_range(&random_state, 1, kind ? 11 : 40);
+        shape[a] = rng_range(&random_state, 1, kind == 2 ? 3 : kind ? 11 : 40);
         cells *= shape[a];
     }
     shape[0] = rng_range(&random_state, 1, 20000 / (cells * cells) + 2);
-    if (shape[0] > (kind == 1 ? 300 : 35))
+    if (kind == 2) /* channels that a kernel takes in several runs */
+        shape[0] = rng_range(&random_state, 500, 1300);
+    else if (shape[0] > (kind == 1 ? 300 : 35))
         shape[0] = rng_range(&random_state, 1, 35);
 }
 
