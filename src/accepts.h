@@ -122,7 +122,7 @@ static inline bool extremes_stream(const tarn_problem *problem)
     enum { MOST_BYTES = 4096 };
     int64_t lanes = problem->lanes;
     bool dense = problem->stride[TARN_X][1] == lanes && problem->stride[TARN_Y][1] == lanes;
-    return windows_stream(problem, 6) &&
+    return windows_stream(problem, 5) &&
            (lanes == 1 || (dense && lanes <= MOST_BYTES / computed_bytes(problem) / problem->axis[1].kernel));
 }
 
@@ -432,6 +432,15 @@ static inline bool planes_are_narrow(const tarn_problem *problem)
            results_follow(problem, TARN_Y);
 }
 
+/* ... unless so few of its rows are in hand at once that streams do better. */
+static inline bool plane_extremes_are_narrow(const tarn_problem *problem)
+{
+    enum { FEW_ROWS = 8 };
+    return planes_are_narrow(problem) &&
+           (narrow_rows(&problem->axis[0], problem->axis[1].size, computed_bytes(problem)) >= FEW_ROWS ||
+            !extremes_stream(problem));
+}
+
 static inline bool winners_are_narrow(const tarn_problem *problem)
 {
     return planes_are_narrow(problem) && results_follow(problem, OPERAND_SAVED);
@@ -460,6 +469,11 @@ static inline bool pixels_are_narrow(const tarn_problem *problem)
            narrow_rows(&problem->axis[0], narrow_columns(problem) * lanes, bytes) > 0 &&
            (narrow_columns(problem) * problem->axis[1].stride + problem->axis[1].kernel) * lanes * bytes <=
                NARROW_BYTES;
+}
+
+static inline bool pixel_extremes_are_narrow(const tarn_problem *problem)
+{
+    return pixels_are_narrow(problem) && !extremes_stream(problem);
 }
 
 static inline bool pixel_winners_are_narrow(const tarn_problem *problem)

@@ -722,8 +722,8 @@ static void sweep_small(void)
     printf("small: %d cases\n", cases);
 }
 
-/* Windows of two, three and five taps, on dense planes and on interleaved ones: rows from one element to three of the
- * longest vectors and one, and now and then a plane that no buffer holds. */
+/* Windows of two, three and five taps, on lines, on dense planes and on interleaved ones: rows from one element to three
+ * of the longest vectors and one, and now and then a plane that no buffer holds. */
 static void sweep_near(int cases)
 {
     static const int64_t kernels[] = {2, 3, 3, 5};
@@ -731,11 +731,15 @@ static void sweep_near(int cases)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
         bool large = n % 16 == 0, last = n % 4 == 1;
+        int spatial = n % 8 == 6 ? 1 : 2;
         int64_t kernel = kernels[rng_next(&random_state) % 4];
         int64_t shape[3] = {rng_range(&random_state, 1, last ? 70 : 2), rng_range(&random_state, 1, large ? 60 : 12),
                             rng_range(&random_state, 1, large ? 600 : last ? 20 : n % 2 ? 40 : 194)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
-        for (int a = 0; a < 2; a++) {
+        if (spatial == 1)
+            shape[1] = shape[2];
+        tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES);
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
+        for (int a = 0; a < spatial; a++) {
             c.pool.kernel[a] = kernel;
             bool halves = kernel == 2 && n % 4; /* which most of kernel 2 is for */
             c.pool.stride[a] = halves ? 2 : rng_range(&random_state, 1, 2);

@@ -13,7 +13,7 @@
 
 enum {
     MOST_LEVELS = 6,           /* as 2^6 is LONGEST_KERNEL */
-    STREAM_BYTES = 160 << 10,  /* all rows */
+    STREAM_BYTES = 224 << 10,  /* all rows */
     STREAM_SLACK = 64          /* elements behind a row that whole vectors may touch */
 };
 
@@ -52,8 +52,8 @@ static inline void set_rings(tarn_stream *s)
     s->spare = rows;
 }
 
-/* Rows that stand for columns of x, as sums need them. Spare ones are the columns' own, one for each level across, one
- * for results and one for divisors. */
+/* Rows that stand for columns of x, as sums need them. Spare ones are the columns' own, one for each level across, and
+ * two for divisors. */
 static inline void set_rows_of_columns(tarn_stream *s, int64_t element_bytes)
 {
     int64_t rows = s->spare + s->levels_across + 3;

@@ -41,7 +41,7 @@ static inline int64_t narrow_least(int64_t lanes, int64_t taps, int64_t stride)
 /* Columns of outputs that are in hand at once where planes are interleaved. */
 static inline int64_t narrow_columns(const tarn_problem *problem)
 {
-    enum { ELEMENTS = 512 };
+    enum { ELEMENTS = 1024 };
     int64_t columns = problem->axis[1].out;
     return ceil_div(columns, ceil_div(columns, max_i64(1, ELEMENTS / problem->lanes)));
 }
