@@ -14,7 +14,7 @@ enum { THOROUGH = 0 };
 enum { THOROUGH = 1 };
 #endif
 
-enum { ARENA_BYTES = 1 << 24, SLACK = 64, POISON = 0xa5 };
+enum { ARENA_BYTES = 1 << 25, SLACK = 64, POISON = 0xa5 };
 
 static guarded arenas[2][OPERANDS]; /* of the specification's run, and of the kernel's */
 static rng random_state;
