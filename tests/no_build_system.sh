@@ -6,9 +6,11 @@ cd "${TARN_SOURCE_DIR:-$(dirname "$0")/..}"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-for cc in gcc clang; do
-    echo "-- $cc"
-    "$cc" -O0 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -Iinclude src/*.c src/*/*.c tests/consumer/consumer.c \
-        -o "$tmp/consumer-$cc"
-    "$tmp/consumer-$cc"
-done
+flags="-Wall -Wextra -Wpedantic -Werror -ffp-contract=off -Iinclude"
+echo '-- gcc'
+# shellcheck disable=SC2086
+gcc -O0 $flags src/*.c src/*/*.c tests/consumer/consumer.c -o "$tmp/consumer"
+"$tmp/consumer"
+echo '-- clang' # whose code the tests of its own build run; here it looks at the kernels that cannot run on this machine, too
+# shellcheck disable=SC2086
+clang -fsyntax-only $flags src/*.c src/*/*.c

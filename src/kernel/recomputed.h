@@ -22,12 +22,13 @@ static inline int64_t windows_of_box(const tarn_axis *axis, int64_t cells)
     return min_i64((cells - 1) / axis->stride + 1 + most_readers(axis), axis->out);
 }
 
+/* Products that stop before they overflow; a plan asks this often, so there are no divisions for each axis. */
 static inline bool box_fits(const tarn_problem *problem, const tarn_box *box)
 {
-    int64_t room = RECOMPUTED_BYTES / problem->element_bytes[OPERAND_SAVED] / box->lanes;
-    for (int a = 0; a < problem->spatial; a++)
-        room /= windows_of_box(&problem->axis[a], box->cells[a]);
-    return room > 0;
+    int64_t room = RECOMPUTED_BYTES / problem->element_bytes[OPERAND_SAVED] / box->lanes, windows = 1;
+    for (int a = 0; a < problem->spatial && windows <= room; a++)
+        windows *= min_i64(windows_of_box(&problem->axis[a], box->cells[a]), RECOMPUTED_BYTES + 1);
+    return windows <= room;
 }
 
 /* Doubles a box on one axis, if it then fits. */
