@@ -183,7 +183,9 @@ static char *place(const tarn_plan *plan, int operand, int run, bool at_end, cha
     *size = bytes + SLACK;
     *whole = guarded_place(&arenas[run][operand], *size, at_end);
     memset(*whole, POISON, *size);
-    char *first = at_end ? *whole + SLACK : *whole;
+    /* Stores past the caches need aligned addresses, which these then are not. */
+    size_t shift = plan->problem.cache_bytes == 0 ? (size_t)plan->problem.element_bytes[operand] : 0;
+    char *first = *whole + (at_end ? SLACK : shift);
     return operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
 }
 
