@@ -25,26 +25,29 @@ test_preset() {
     esac
     cmake --preset "$1" -DTARN_TESTS=ON ${families[@]+"${families[@]}"}
     cmake --build --preset "$1" --parallel "$jobs"
+    built=$SECONDS
     # Thread sanitizers of this age die of address layouts that newer kernels choose at random.
     if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then
         run=(setarch -R)
     fi
     ${run[@]+"${run[@]}"} ctest --preset "$1" --output-on-failure -j "$jobs" | tee "$log"
-    results+="$1: $(grep 'tests passed' "$log")"$'\n'
+    summary="$(grep 'tests passed' "$log"); built in $((built - began)) s, tested in $((SECONDS - built)) s"
 }
 
 for stage; do
     printf '\n==== %s ====\n' "$stage"
+    began=$SECONDS
     case $stage in
     docs)
         mkdir -p build/docs
         doxygen -q docs/Doxyfile
-        results+='docs: no warnings'$'\n'
+        summary='no warnings'
         ;;
     python)
         tools/python.sh test | tee build/test-python.log
-        results+="python: $(grep -E ' (passed|failed)' build/test-python.log | tail -n 1)"$'\n'
+        summary=$(grep -E ' (passed|failed)' build/test-python.log | tail -n 1)
         ;;
     *) test_preset "$stage" ;;
     esac
+    results+="$stage: $summary ($((SECONDS - began)) s)"$'\n'
 done
