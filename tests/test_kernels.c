@@ -1031,12 +1031,14 @@ static void random_planes(int spatial, int64_t *shape)
 {
     int64_t cells = 1, kind = rng_next(&random_state) % 8;
     for (int a = 1; a <= spatial; a++) {
-        shape[a] = rng_range(&random_state, 1, kind == 2 ? 3 : kind ? 11 : 40);
+        shape[a] = rng_range(&random_state, 1, kind == 2 ? 3 : kind == 3 ? 9 : kind ? 11 : 40);
         cells *= shape[a];
     }
     shape[0] = rng_range(&random_state, 1, 20000 / (cells * cells) + 2);
     if (kind == 2) /* channels that a kernel takes in several runs */
         shape[0] = rng_range(&random_state, 500, 1300);
+    else if (kind == 3) /* small planes, as many as vectors have lanes, and more */
+        shape[0] = rng_range(&random_state, 4, 40);
     else if (shape[0] > (kind == 1 ? 300 : 35))
         shape[0] = rng_range(&random_state, 1, 35);
 }

@@ -627,6 +627,41 @@ static inline void transpose_f64(v_f64 *rows)
     SWAPS_64(f64, i64)
 }
 
+/* The same steps towards the greatest or least of each row, row by lane: after each, half of the rows are left. */
+#define FOLD_BLOCKS(t, signed_type, EACH, d, better)                                               \
+    for (int r = 0; r < (d); r++) {                                                                \
+        v_##t a = rows[r], b = rows[r + (d)];                                                      \
+        rows[r] = better##_##t(SHUFFLE(t, signed_type, a, b, EACH(UPPER, 0, d, LANES_##t)),        \
+                               SHUFFLE(t, signed_type, a, b, EACH(LOWER, 0, d, LANES_##t)));       \
+    }
+#if VECTOR_BYTES == 16
+#define FOLDS_32(t, m, better) FOLD_BLOCKS(t, m, EACH_4, 2, better) FOLD_BLOCKS(t, m, EACH_4, 1, better)
+#define FOLDS_64(t, m, better) FOLD_BLOCKS(t, m, EACH_2, 1, better)
+#elif VECTOR_BYTES == 32
+#define FOLDS_32(t, m, better)                                                                     \
+    FOLD_BLOCKS(t, m, EACH_8, 4, better) FOLD_BLOCKS(t, m, EACH_8, 2, better) FOLD_BLOCKS(t, m, EACH_8, 1, better)
+#define FOLDS_64(t, m, better) FOLD_BLOCKS(t, m, EACH_4, 2, better) FOLD_BLOCKS(t, m, EACH_4, 1, better)
+#else
+#define FOLDS_32(t, m, better)                                                                     \
+    FOLD_BLOCKS(t, m, EACH_16, 8, better)                                                          \
+    FOLD_BLOCKS(t, m, EACH_16, 4, better) FOLD_BLOCKS(t, m, EACH_16, 2, better) FOLD_BLOCKS(t, m, EACH_16, 1, better)
+#define FOLDS_64(t, m, better)                                                                     \
+    FOLD_BLOCKS(t, m, EACH_8, 4, better) FOLD_BLOCKS(t, m, EACH_8, 2, better) FOLD_BLOCKS(t, m, EACH_8, 1, better)
+#endif
+#define OF_ROWS(t, m, FOLDS)                                                                       \
+    static inline __attribute__((always_inline)) v_##t greatest_of_rows_##t(v_##t *rows)           \
+    {                                                                                              \
+        FOLDS(t, m, greater)                                                                       \
+        return rows[0];                                                                            \
+    }                                                                                              \
+    static inline __attribute__((always_inline)) v_##t least_of_rows_##t(v_##t *rows)              \
+    {                                                                                              \
+        FOLDS(t, m, lesser)                                                                        \
+        return rows[0];                                                                            \
+    }
+OF_ROWS(f32, i32, FOLDS_32)
+OF_ROWS(f64, i64, FOLDS_64)
+
 /* BYTE_ROWS runs of as many bytes, rows[k] + at, as the columns of `to`. */
 enum { BYTE_ROWS = 8 };
 
