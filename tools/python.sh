@@ -2,11 +2,12 @@
 # usage: tools/python.sh <install|wheel|test>
 #   install  the package into build/venv, with NumPy
 #   wheel    a wheel and a source distribution into build/dist
-#   test     install without the vector kernels, with all that the tests need, and run them
+#   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 venv=build/venv/bin
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 [ -x $venv/python ] || python3 -m venv build/venv
 
 # Installs what is missing; asks the network only then.
@@ -38,7 +39,7 @@ wheel)
 test)
     need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx
     # The package is tested here; the kernels, which give the same bits, by the other stages.
-    install build/python-test -Ccmake.define.TARN_VECTORS=OFF
+    install build/python-test -Ccmake.define.TARN_VECTORS=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
     # Two at a time: the differential test alone takes half of the time.
     $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
     ;;
