@@ -314,11 +314,14 @@ typedef struct tarn_executor {
     int parts; /**< Parts to split a pass into; 0 or 1 runs it in the caller. */
     tarn_parallel_for parallel_for; /**< Not used when parts <= 1. */
     void *context;                  /**< Handed to parallel_for; owned by the caller. */
+    /** Elements of x, or of y if it has more, that a part has at least: problems too small for two such
+     *  parts run in the caller, as waking threads would take longer. 0: parts of any size. */
+    int64_t grain;
 } tarn_executor;
 
 /** Runs everything in the calling thread (the default). */
 TARN_API tarn_executor tarn_executor_serial(void);
-/** OpenMP with that many threads, 0 for as many as OpenMP would use.
+/** OpenMP with that many threads, 0 for as many as OpenMP would use, and a grain of some microseconds.
  *  Errors: UNSUPPORTED in a build without OpenMP, BAD_ARGUMENT for negative numbers. */
 TARN_API tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_error *error);
 

@@ -3,6 +3,9 @@
 #ifdef TARN_OPENMP
 #include <omp.h>
 
+/* OpenMP needs one to three microseconds to start threads and to wait for them; so many elements take two to ten. */
+enum { OPENMP_GRAIN = 16384 };
+
 static void for_openmp(void *context, int count, void (*body)(void *argument, int index),
                        void *argument)
 {
@@ -30,7 +33,8 @@ tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_erro
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d threads are negative", threads);
 #ifdef TARN_OPENMP
     *executor = (tarn_executor){.parts = threads ? threads : omp_get_max_threads(),
-                                .parallel_for = for_openmp};
+                                .parallel_for = for_openmp,
+                                .grain = OPENMP_GRAIN};
     return tarn_succeed(error);
 #else
     return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,

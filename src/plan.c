@@ -202,10 +202,32 @@ static tarn_status check_options(const tarn_options *options, tarn_error *error)
     if (options->executor.parts > 1 && !options->executor.parallel_for)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                          "executor has %d parts but no parallel_for", options->executor.parts);
+    if (options->executor.grain < 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the executor's grain %lld is negative",
+                         (long long)options->executor.grain);
     if (!options->allocator.allocate != !options->allocator.release)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                          "allocator needs both allocate and release, or neither");
     return TARN_OK;
+}
+
+static int64_t elements_of(const tarn_view *view)
+{
+    int64_t elements = 1;
+    for (int a = 0; a < view->rank; a++)
+        if (!checked_mul(elements, view->shape[a], &elements))
+            return INT64_MAX; /* where a stride is 0 */
+    return elements;
+}
+
+/* As many parts as the executor has, but none smaller than its grain. */
+static int parts_worth_starting(const tarn_plan *plan)
+{
+    const tarn_executor *executor = &plan->executor;
+    if (executor->parts <= 1 || executor->grain == 0)
+        return executor->parts;
+    int64_t elements = max_i64(elements_of(&plan->view[TARN_X]), elements_of(&plan->view[TARN_Y]));
+    return (int)max_i64(1, min_i64(executor->parts, elements / executor->grain));
 }
 
 tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,
@@ -222,6 +244,7 @@ tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_vi
         return status;
     set_strides(plan);
     plan->executor = options ? options->executor : tarn_executor_serial();
+    plan->executor.parts = parts_worth_starting(plan);
     return choose_kernels(plan, options && options->isa ? options->isa : TARN_ISA_ALL, error);
 }
 

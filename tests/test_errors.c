@@ -1080,6 +1080,10 @@ static void test_options(void)
     expect_of_options("parts INT_MAX", &o, TARN_OK, "");
     o.executor = (tarn_executor){.parts = 0};
     expect_of_options("parts 0", &o, TARN_OK, "");
+    o.executor = (tarn_executor){.grain = -1};
+    expect_of_options("grain -1", &o, TARN_BAD_ARGUMENT, "-1");
+    o.executor = (tarn_executor){.parts = 3, .parallel_for = run_in_turn, .grain = INT64_MAX};
+    expect_of_options("grain INT64_MAX", &o, TARN_OK, "");
     o = tarn_options_default();
     o.allocator = (tarn_allocator){.allocate = allocate_from_malloc};
     expect_of_options("allocate only", &o, TARN_BAD_ARGUMENT, "allocator");
@@ -1131,10 +1135,54 @@ static void test_many_openmp_parts(void)
         x[k] = (unsigned char)(k * 7);
     if (tarn_executor_openmp(200000, &options.executor, &error) == TARN_UNSUPPORTED)
         return;
+    options.executor.grain = 0;
     CHECK(tarn_plan_create(&plan, &pool, &in, &options, &error) == TARN_OK, "%s", error.message);
     CHECK(tarn_forward(plan, x, y, NULL, &error) == TARN_OK, "%s", error.message);
     CHECK(memcmp(x, y, sizeof x) == 0, "kernel 1 copies");
     tarn_plan_destroy(plan);
+}
+
+static void count_parts(void *context, int count, void (*body)(void *argument, int index), void *argument)
+{
+    *(int *)context = count;
+    for (int k = 0; k < count; k++)
+        body(argument, k);
+}
+
+/* In how many parts a plane of 4x8 is pooled to 2x4, or a plane of 2x4 adapted to 4x8, with four on offer. */
+static int parts_with_grain(int64_t grain, bool growing)
+{
+    const int64_t shape[2] = {growing ? 2 : 4, growing ? 4 : 8};
+    float x[32] = {0}, y[32];
+    int parts = 1;
+    tarn_error error;
+    tarn_plan *plan;
+    tarn_options options = tarn_options_default();
+    options.executor =
+        (tarn_executor){.parts = 4, .parallel_for = count_parts, .context = &parts, .grain = grain};
+    tarn_pool pool = tarn_max_pool2d(2, 2, 2);
+    if (growing) {
+        pool.window = TARN_ADAPTIVE;
+        pool.out[0] = 4;
+        pool.out[1] = 8;
+    }
+    tarn_view in = tarn_view_dense(NULL, TARN_F32, 2, shape);
+    CHECK(tarn_plan_create(&plan, &pool, &in, &options, &error) == TARN_OK, "%s", error.message);
+    CHECK(tarn_forward(plan, x, y, NULL, &error) == TARN_OK, "%s", error.message);
+    tarn_plan_destroy(plan);
+    return parts;
+}
+
+static void test_grain(void)
+{
+    CHECK(parts_with_grain(0, false) == 2, "as many parts as rows");
+    CHECK(parts_with_grain(16, false) == 2, "two parts of 16");
+    CHECK(parts_with_grain(17, false) == 1, "no two parts of 17");
+    CHECK(parts_with_grain(INT64_MAX, false) == 1, "no part so large");
+    CHECK(parts_with_grain(0, true) == 4, "four rows");
+    CHECK(parts_with_grain(8, true) == 4, "four parts of 8");
+    CHECK(parts_with_grain(9, true) == 3, "three parts of 9");
+    CHECK(parts_with_grain(33, true) == 1, "y has 32 elements");
 }
 
 static void test_openmp_arguments(void)
@@ -1688,6 +1736,7 @@ int main(void)
     test_missing_passes();
     test_saved_bytes_and_explain();
     test_options();
+    test_grain();
     test_openmp_arguments();
     test_reserved_and_address_space();
     test_many_openmp_parts();

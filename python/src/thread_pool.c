@@ -114,7 +114,10 @@ static void for_pool(void *context, int count, void (*body)(void *argument, int 
     pthread_mutex_unlock(&lock);
 }
 
+/* Helpers sleep between passes; it takes some microseconds to wake them, and so many elements as long. */
+enum { GRAIN = 16384 };
+
 tarn_executor thread_pool_executor(int threads)
 {
-    return (tarn_executor){.parts = threads > 1 ? threads : 1, .parallel_for = for_pool};
+    return (tarn_executor){.parts = threads > 1 ? threads : 1, .parallel_for = for_pool, .grain = GRAIN};
 }

@@ -25,6 +25,9 @@ static tarn_status check_options(const tarn_options *options, tarn_error *error)
                          "executor has %d parts but no parallel_for", parts);
     if (parts < 0)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts", parts);
+    if (options->executor.grain < 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the executor's grain %lld is negative",
+                         (long long)options->executor.grain);
     return TARN_OK;
 }
 
