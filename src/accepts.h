@@ -554,6 +554,21 @@ static inline bool pixels_are_wide(const tarn_problem *problem)
     return problem->lanes >= 32 / bytes && (bytes >= 4 || readers <= FEW_READERS);
 }
 
+/* Three by three, two apart, in planes that narrow.inc or pixels.inc would take, too: see columns_first.inc. */
+static inline bool columns_come_first(const tarn_problem *problem)
+{
+    if (!windows_are_narrow(problem) || problem->axis[1].kernel != 3)
+        return false;
+    for (int a = 0; a < 2; a++)
+        if (problem->axis[a].stride != 2 || problem->axis[a].lo > 1)
+            return false;
+    return problem->lanes == 1 ? planes_are_narrow(problem)
+                               : pixels_are_wide(problem) && problem->stride[TARN_X][1] == problem->lanes &&
+                                     problem->stride[TARN_Y][1] == problem->lanes &&
+                                     (problem->axis[0].size == 1 ||
+                                      problem->stride[TARN_X][0] == problem->axis[1].size * problem->lanes);
+}
+
 static inline bool pixel_tangents(const tarn_problem *problem)
 {
     int inner = problem->spatial - 1;

@@ -764,6 +764,40 @@ static void sweep_near(int cases)
     printf("near: %d cases\n", cases);
 }
 
+/* Windows of three by three, two apart, whose columns come first: rows of one vector and of several, with and without a
+ * column, or a row, that is missing at either end; few interleaved planes and more than are in hand at once; zeros of
+ * both signs, and single NaN. */
+static void sweep_threes(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool last = n % 2, many = n % 16 == 1;
+        int64_t shape[3] = {last ? 8 * rng_range(&random_state, 1, 5) : rng_range(&random_state, 1, 3),
+                            rng_range(&random_state, 1, many ? 3 : 9),
+                            rng_range(&random_state, last ? 1 : 8, many ? 4 : last ? 9 : 60)};
+        if (many)
+            shape[0] = 16 * rng_range(&random_state, 60, 75);
+        test_case c = shaped_case(TARN_SLIDING, TARN_F32, 1, 2, shape);
+        for (int a = 0; a < 2; a++) {
+            c.pool.kernel[a] = 3;
+            c.pool.stride[a] = 2;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, 1);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, 1);
+            if (!window_fits(shape[1 + a], 3, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = c.pool.pad_hi[a] = 1;
+        }
+        c.pool.ceil_mode = rng_next(&random_state) % 2;
+        c.pool.op = rng_next(&random_state) % 4 ? TARN_MAX : TARN_MIN;
+        c.seed = rng_next(&random_state);
+        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = last ? LAST : n % 8 == 2 ? CROPPED : DENSE;
+        c.out_layout = last ? LAST : DENSE;
+        run_case(&c);
+    }
+    printf("threes: %d cases\n", cases);
+}
+
 /* The gradients of windows of three by three, one or two apart on both axes: planes of one patch and of several. */
 static void sweep_patches(int cases)
 {
@@ -1105,6 +1139,7 @@ int main(int argc, char **argv)
     SWEEP("nan", sweep_nan(300));
     SWEEP("running", sweep_running(400));
     SWEEP("scans", sweep_scans(120));
+    SWEEP("threes", sweep_threes(500));
     SWEEP("patches", sweep_patches(300));
     SWEEP("apart", sweep_apart(300));
     SWEEP("runs", sweep_runs(400));

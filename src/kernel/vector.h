@@ -586,6 +586,20 @@ IN_ONE_STEP(u16)
 #undef IN_ONE_STEP
 #undef IN_TWO_STEPS
 
+/* ---- One lane on ------------------------------------------------------------------------------ */
+
+/* `now`, moved on by a lane; the first is the last one of `before`. */
+static inline v_f32 shift_in_f32(v_f32 before, v_f32 now)
+{
+#if VECTOR_BYTES == 16
+    return SHUFFLE(f32, i32, before, now, 3, 4, 5, 6);
+#elif VECTOR_BYTES == 32
+    return SHUFFLE(f32, i32, before, now, 7, 8, 9, 10, 11, 12, 13, 14);
+#else
+    return SHUFFLE(f32, i32, before, now, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+#endif
+}
+
 /* ---- Transposition --------------------------------------------------------------------------- */
 
 /* Swaps the off-diagonal blocks of `d` by `d` lanes, for d = LANES/2, ..., 2, 1: lane l of a stays if bit d of l
