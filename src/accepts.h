@@ -554,19 +554,19 @@ static inline bool pixels_are_wide(const tarn_problem *problem)
     return problem->lanes >= 32 / bytes && (bytes >= 4 || readers <= FEW_READERS);
 }
 
-/* Three by three, two apart, in planes that narrow.inc or pixels.inc would take, too: see columns_first.inc. */
+/* Three by three, one or two apart, in planes that narrow.inc or pixels.inc would take, too: see columns_first.inc. */
 static inline bool columns_come_first(const tarn_problem *problem)
 {
-    if (!windows_are_narrow(problem) || problem->axis[1].kernel != 3)
+    enum { LONG_ROW = 112 }; /* from here on it takes less time than narrow.inc */
+    const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
+    if (!windows_are_narrow(problem) || across->kernel != 3 || down->stride != across->stride || down->lo > 1 ||
+        across->lo > 1)
         return false;
-    for (int a = 0; a < 2; a++)
-        if (problem->axis[a].stride != 2 || problem->axis[a].lo > 1)
-            return false;
-    return problem->lanes == 1 ? planes_are_narrow(problem)
-                               : pixels_are_wide(problem) && problem->stride[TARN_X][1] == problem->lanes &&
-                                     problem->stride[TARN_Y][1] == problem->lanes &&
-                                     (problem->axis[0].size == 1 ||
-                                      problem->stride[TARN_X][0] == problem->axis[1].size * problem->lanes);
+    if (problem->lanes == 1) /* one apart, short rows would be read again before they are written */
+        return planes_are_narrow(problem) && (across->stride == 2 || across->size >= LONG_ROW);
+    return (across->stride == 1 ? pixels_are_narrow(problem) : pixels_are_wide(problem)) &&
+           problem->stride[TARN_X][1] == problem->lanes && problem->stride[TARN_Y][1] == problem->lanes &&
+           (down->size == 1 || problem->stride[TARN_X][0] == across->size * problem->lanes);
 }
 
 static inline bool pixel_tangents(const tarn_problem *problem)
