@@ -554,17 +554,17 @@ static inline bool pixels_are_wide(const tarn_problem *problem)
     return problem->lanes >= 32 / bytes && (bytes >= 4 || readers <= FEW_READERS);
 }
 
-/* Three by three, one or two apart, in planes that narrow.inc or pixels.inc would take, too: see columns_first.inc. */
+/* Three by three, or five by five in dense planes: where narrow.inc or pixels.inc would do, too. See columns_first.inc. */
 static inline bool columns_come_first(const tarn_problem *problem)
 {
     enum { LONG_ROW = 112 }; /* from here on it takes less time than narrow.inc */
     const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
-    if (!windows_are_narrow(problem) || across->kernel != 3 || down->stride != across->stride || down->lo > 1 ||
-        across->lo > 1)
+    if (!windows_are_narrow(problem) || down->stride != across->stride || down->lo > down->kernel / 2 ||
+        across->lo > across->kernel / 2 || across->out - across->lo > across->size)
         return false;
     if (problem->lanes == 1) /* one apart, short rows would be read again before they are written */
         return planes_are_narrow(problem) && (across->stride == 2 || across->size >= LONG_ROW);
-    return (across->stride == 1 ? pixels_are_narrow(problem) : pixels_are_wide(problem)) &&
+    return across->kernel == 3 && (across->stride == 1 ? pixels_are_narrow(problem) : pixels_are_wide(problem)) &&
            problem->stride[TARN_X][1] == problem->lanes && problem->stride[TARN_Y][1] == problem->lanes &&
            (down->size == 1 || problem->stride[TARN_X][0] == across->size * problem->lanes);
 }

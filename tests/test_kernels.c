@@ -766,7 +766,7 @@ static void sweep_near(int cases)
     printf("near: %d cases\n", cases);
 }
 
-/* Windows of three by three, one or two apart, whose columns come first: rows of one vector and of several, with and without a
+/* Windows of three by three, one or two apart, and of five by five, whose columns come first: rows of one vector and of several, with and without a
  * column, or a row, that is missing at either end; few interleaved planes and more than are in hand at once; zeros of
  * both signs, and single NaN. */
 static void sweep_threes(int cases)
@@ -775,7 +775,7 @@ static void sweep_threes(int cases)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
         bool last = n % 2, many = n % 16 == 1, long_rows = n % 4 == 2;
-        int64_t stride = n % 4 < 2 ? 2 : 1;
+        int64_t stride = n % 4 < 2 ? 2 : 1, kernel = long_rows && n % 8 == 6 ? 5 : 3;
         int64_t shape[3] = {last ? 8 * rng_range(&random_state, 1, 5) : rng_range(&random_state, 1, 3),
                             rng_range(&random_state, 1, many ? 3 : 9),
                             rng_range(&random_state, long_rows ? 112 : last ? 1 : 8,
@@ -784,17 +784,17 @@ static void sweep_threes(int cases)
             shape[0] = 16 * rng_range(&random_state, 60, 75);
         test_case c = shaped_case(TARN_SLIDING, TARN_F32, 1, 2, shape);
         for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = 3;
+            c.pool.kernel[a] = kernel;
             c.pool.stride[a] = stride;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, 1);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, 1);
-            if (!window_fits(shape[1 + a], 3, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = c.pool.pad_hi[a] = 1;
+            c.pool.pad_lo[a] = rng_range(&random_state, 0, kernel / 2);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel / 2);
+            if (!window_fits(shape[1 + a], kernel, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
+                c.pool.pad_lo[a] = c.pool.pad_hi[a] = kernel / 2;
         }
         c.pool.ceil_mode = rng_next(&random_state) % 2;
         c.pool.op = rng_next(&random_state) % 4 ? TARN_MAX : TARN_MIN;
         c.seed = rng_next(&random_state);
-        c.values = n % 3 ? (pattern)(rng_next(&random_state) % PATTERNS) : LONE_ZERO;
+        c.values = n % 16 == 6 ? LONE_NAN : n % 3 ? (pattern)(rng_next(&random_state) % PATTERNS) : LONE_ZERO;
         c.in_layout = last ? LAST : n % 8 == 4 ? CROPPED : DENSE;
         c.out_layout = last ? LAST : DENSE;
         run_case(&c);
