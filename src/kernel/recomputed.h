@@ -11,15 +11,18 @@ enum {
     BOX_LANES_OF_LARGE_WINDOWS = 8
 };
 
-/* Cells on each axis, and interleaved planes. */
+/* Cells on each axis, the most windows that read them, and interleaved planes. */
 typedef struct tarn_box {
-    int64_t cells[TARN_MAX_SPATIAL], lanes;
+    int64_t cells[TARN_MAX_SPATIAL], windows[TARN_MAX_SPATIAL], lanes;
 } tarn_box;
 
-/* How many windows read so many neighbouring cells, at most. */
-static inline int64_t windows_of_box(const tarn_axis *axis, int64_t cells)
+/* As many windows as never fit stand for more. */
+static inline void set_cells(const tarn_problem *problem, tarn_box *box, int a, int64_t cells)
 {
-    return min_i64((cells - 1) / axis->stride + 1 + most_readers(axis), axis->out);
+    const tarn_axis *axis = &problem->axis[a];
+    int64_t windows = min_i64((cells - 1) / axis->stride + 1 + most_readers(axis), axis->out);
+    box->cells[a] = cells;
+    box->windows[a] = min_i64(windows, RECOMPUTED_BYTES + 1);
 }
 
 /* Products that stop before they overflow; a plan asks this often, so there are no divisions for each axis. */
@@ -27,40 +30,44 @@ static inline bool box_fits(const tarn_problem *problem, const tarn_box *box)
 {
     int64_t room = RECOMPUTED_BYTES / problem->element_bytes[OPERAND_SAVED] / box->lanes, windows = 1;
     for (int a = 0; a < problem->spatial && windows <= room; a++)
-        windows *= min_i64(windows_of_box(&problem->axis[a], box->cells[a]), RECOMPUTED_BYTES + 1);
+        windows *= box->windows[a];
     return windows <= room;
 }
 
 /* Doubles a box on one axis, if it then fits. */
 static inline bool grow_box(const tarn_problem *problem, tarn_box *box, int axis)
 {
-    tarn_box grown = *box;
-    int64_t size = problem->axis[axis].size;
-    grown.cells[axis] = box->cells[axis] > size / 2 ? size : 2 * box->cells[axis];
-    if (box->cells[axis] == size || !box_fits(problem, &grown))
+    int64_t size = problem->axis[axis].size, cells = box->cells[axis], windows = box->windows[axis];
+    if (cells == size)
         return false;
-    *box = grown;
-    return true;
+    set_cells(problem, box, axis, cells > size / 2 ? size : 2 * cells);
+    if (box_fits(problem, box))
+        return true;
+    box->cells[axis] = cells;
+    box->windows[axis] = windows;
+    return false;
 }
 
 /* Windows that are computed for the sake of the box alone, relative to its cells on an axis. */
-static inline double overlap_of_box(const tarn_axis *axis, int64_t cells)
+static inline double overlap_of_box(const tarn_problem *problem, const tarn_box *box, int a)
 {
-    return (double)windows_of_box(axis, cells) * (double)axis->stride / (double)cells;
+    return (double)box->windows[a] * (double)problem->axis[a].stride / (double)box->cells[a];
 }
 
-/* The axis on which the box is worst and can grow, which it does; false if there is none. */
+/* Grows a box on the axis on which it is worst and can grow; false if there is none. */
 static inline bool grow_worst_axis(const tarn_problem *problem, tarn_box *box)
 {
-    int worst = -1;
-    for (int a = problem->spatial - 1; a >= 0; a--) {
-        tarn_box grown = *box;
-        if (grow_box(problem, &grown, a) &&
-            (worst < 0 || overlap_of_box(&problem->axis[a], box->cells[a]) >
-                              overlap_of_box(&problem->axis[worst], box->cells[worst])))
-            worst = a;
+    bool tried[TARN_MAX_SPATIAL] = {false};
+    for (int left = problem->spatial; left > 0; left--) {
+        int worst = -1;
+        for (int a = problem->spatial - 1; a >= 0; a--)
+            if (!tried[a] && (worst < 0 || overlap_of_box(problem, box, a) > overlap_of_box(problem, box, worst)))
+                worst = a;
+        if (grow_box(problem, box, worst))
+            return true;
+        tried[worst] = true;
     }
-    return worst >= 0 && grow_box(problem, box, worst);
+    return false;
 }
 
 /* A box of whole planes. */
@@ -68,7 +75,7 @@ static inline tarn_box whole_box(const tarn_problem *problem, int64_t lanes)
 {
     tarn_box box = {.lanes = lanes};
     for (int a = 0; a < problem->spatial; a++)
-        box.cells[a] = problem->axis[a].size;
+        set_cells(problem, &box, a, problem->axis[a].size);
     return box;
 }
 
@@ -90,7 +97,7 @@ static inline tarn_box box_of(const tarn_problem *problem)
     bool large = windows_of_cell(problem) > MOST_LANE_WINDOWS;
     tarn_box box = {.lanes = min_i64(problem->lanes, large ? BOX_LANES_OF_LARGE_WINDOWS : BOX_LANES)};
     for (int a = 0; a < problem->spatial; a++)
-        box.cells[a] = min_i64(problem->axis[a].stride, problem->axis[a].size);
+        set_cells(problem, &box, a, min_i64(problem->axis[a].stride, problem->axis[a].size));
     while (box.lanes > 0 && !box_fits(problem, &box))
         box.lanes /= 2;
     if (box.lanes == 0)
