@@ -1098,6 +1098,16 @@ static void sweep_whole(int cases)
         }
         run_operators(c);
     }
+    for (int64_t cells = 1; cells <= (THOROUGH ? 70 : 10); cells++) { /* a NaN in the last vector, or in any other */
+        int64_t shape[2] = {rng_range(&random_state, 8, 40), cells};
+        test_case c = shaped_case(TARN_GLOBAL, TARN_F32, 1, 1, shape);
+        c.values = LONE_NAN;
+        for (int n = 0; n < 8; n++) {
+            c.pool.op = n % 2 ? TARN_MAX : TARN_MIN;
+            c.seed = rng_next(&random_state);
+            run_case(&c);
+        }
+    }
     printf("whole planes: %d cases\n", cases);
 }
 
