@@ -38,6 +38,10 @@ build_natives() {
 }
 
 run_peers() {
+    if [ build/libtarn.a -nt build/bench/libtarn_bench_parts.so ]; then
+        echo 'build/bench/libtarn_bench_parts.so is older than the library: make bench-peers builds both' >&2
+        exit 1
+    fi
     build_natives
     build/peers/bin/python bench/peers/run_peers.py --build build --csv build/bench/peers.csv "$@"
     file_results build/bench/peers.csv
