@@ -560,7 +560,7 @@ static inline bool columns_come_first(const tarn_problem *problem)
     enum { LONG_ROW = 112 }; /* from here on it takes less time than narrow.inc */
     const tarn_axis *down = &problem->axis[0], *across = &problem->axis[1];
     if (!windows_are_narrow(problem) || down->stride != across->stride || down->lo > down->kernel / 2 ||
-        across->lo > across->kernel / 2 || across->out - across->lo > across->size)
+        across->lo > across->kernel / 2)
         return false;
     if (problem->lanes == 1) /* one apart, short rows would be read again before they are written */
         return planes_are_narrow(problem) && (across->stride == 2 || across->size >= LONG_ROW);

@@ -787,7 +787,7 @@ static void sweep_threes(int cases)
             c.pool.kernel[a] = kernel;
             c.pool.stride[a] = stride;
             c.pool.pad_lo[a] = rng_range(&random_state, 0, kernel / 2);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel / 2);
+            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel - 1);
             if (!window_fits(shape[1 + a], kernel, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
                 c.pool.pad_lo[a] = c.pool.pad_hi[a] = kernel / 2;
         }
