@@ -654,15 +654,14 @@ static void sweep_named(void)
         "max k5s1p2 f32 1x21x40x30 last",
         "min k17,16s1p8 f64 1x17x18x20 last",
     };
-    for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
-        for (int repeat = 0; repeat < (THOROUGH ? 2 : 1); repeat++) {
-            test_case c = {.seed = 0};
-            tarn_error error;
-            tarn_status status = tarn_problem_parse(problems[k], &c.pool, &c.x, &error);
-            CHECK(status == TARN_OK, "%s: %s", problems[k], error.message);
-            if (!status)
-                run_operators(c);
-        }
+    for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++) {
+        test_case c = {.seed = 0};
+        tarn_error error;
+        tarn_status status = tarn_problem_parse(problems[k], &c.pool, &c.x, &error);
+        CHECK(status == TARN_OK, "%s: %s", problems[k], error.message);
+        if (!status)
+            run_operators(c);
+    }
 }
 
 /* Backward in vectors: kernels and strides with rows from one element to three vectors and one, in one plane and
