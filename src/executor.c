@@ -1,4 +1,4 @@
-#include "error.h"
+#include "executor.h"
 
 #ifdef TARN_OPENMP
 #include <omp.h>
@@ -40,4 +40,18 @@ tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_erro
     return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
                      "this build of tarn has no OpenMP; compile it with -fopenmp -DTARN_OPENMP");
 #endif
+}
+
+tarn_status tarn_check_executor(const tarn_executor *executor, tarn_error *error)
+{
+    if (executor->parts < 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts",
+                         executor->parts);
+    if (executor->parts > 1 && !executor->parallel_for)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
+                         "executor has %d parts but no parallel_for", executor->parts);
+    if (executor->grain < 0)
+        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the executor's grain %lld is negative",
+                         (long long)executor->grain);
+    return TARN_OK;
 }

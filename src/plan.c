@@ -1,6 +1,6 @@
 #include "plan.h"
 
-#include "error.h"
+#include "executor.h"
 #include "shape.h"
 
 #include <stdio.h>
@@ -196,22 +196,13 @@ static tarn_status check_options(const tarn_options *options, tarn_error *error)
         if (options->reserved[k] != 0)
             return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                              "a reserved member of the options is not 0");
-    if (options->executor.parts < 0)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts",
-                         options->executor.parts);
-    if (options->executor.parts > 1 && !options->executor.parallel_for)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
-                         "executor has %d parts but no parallel_for", options->executor.parts);
-    if (options->executor.grain < 0)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the executor's grain %lld is negative",
-                         (long long)options->executor.grain);
     if (!options->allocator.allocate != !options->allocator.release)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                          "allocator needs both allocate and release, or neither");
-    return TARN_OK;
+    return tarn_check_executor(&options->executor, error);
 }
 
-static int64_t elements_of(const tarn_view *view)
+static int64_t count_elements(const tarn_view *view)
 {
     int64_t elements = 1;
     for (int a = 0; a < view->rank; a++)
@@ -226,7 +217,7 @@ static int parts_worth_starting(const tarn_plan *plan)
     const tarn_executor *executor = &plan->executor;
     if (executor->parts <= 1 || executor->grain == 0)
         return executor->parts;
-    int64_t elements = max_i64(elements_of(&plan->view[TARN_X]), elements_of(&plan->view[TARN_Y]));
+    int64_t elements = max_i64(count_elements(&plan->view[TARN_X]), count_elements(&plan->view[TARN_Y]));
     return (int)max_i64(1, min_i64(executor->parts, elements / executor->grain));
 }
 
@@ -322,17 +313,11 @@ tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operand, tarn_v
     return tarn_succeed(error);
 }
 
-static int64_t count_elements(const tarn_view *view)
-{
-    int64_t count = 1;
-    for (int a = 0; a < view->rank; a++)
-        count *= view->shape[a];
-    return count;
-}
-
 static int64_t count_bytes(const tarn_plan *plan, int operand)
 {
-    return count_elements(&plan->view[operand]) * plan->problem.element_bytes[operand];
+    int64_t bytes;
+    bool fits = checked_mul(count_elements(&plan->view[operand]), plan->problem.element_bytes[operand], &bytes);
+    return fits ? bytes : INT64_MAX;
 }
 
 size_t tarn_plan_saved_bytes(const tarn_plan *plan)

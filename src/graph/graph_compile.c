@@ -9,26 +9,17 @@
  */
 #include "graph_compiler.h"
 
-#include "../error.h"
+#include "../executor.h"
 
 /* ---- Requests ------------------------------------------------------------------------------ */
 
 static tarn_status check_options(const tarn_options *options, tarn_error *error)
 {
-    int parts = options->executor.parts;
     for (int k = 0; k < TARN_MAX_OPERANDS; k++)
         if (options->layout[k])
             return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                              "values of a graph are dense: options must not have layouts");
-    if (parts > 1 && !options->executor.parallel_for)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
-                         "executor has %d parts but no parallel_for", parts);
-    if (parts < 0)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor has %d parts", parts);
-    if (options->executor.grain < 0)
-        return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "the executor's grain %lld is negative",
-                         (long long)options->executor.grain);
-    return TARN_OK;
+    return tarn_check_executor(&options->executor, error);
 }
 
 static tarn_status check_inputs(const tarn_graph *graph, const unsigned char *inputs,

@@ -26,7 +26,7 @@ static inline int64_t taps_of(const tarn_problem *problem)
 /* Whether a result is larger than caches usually are: lines of memory need not be read before they are overwritten. */
 static inline bool bypasses_caches(const tarn_problem *problem, int operand)
 {
-    int64_t elements = problem->planes;
+    int64_t elements = problem->planes * problem->lanes;
     for (int a = 0; a < problem->spatial; a++)
         elements *= operand == TARN_GX ? problem->axis[a].size : problem->axis[a].out;
     return elements >= problem->cache_bytes / problem->element_bytes[operand];
