@@ -11,7 +11,7 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-avx512 test-large fuzz bench bench-peers bench-counts \
+.PHONY: all run demo test test-quick test-python test-neon test-vectors test-avx512 test-large fuzz bench bench-peers bench-counts \
     pictures python wheel install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler. What is built to be installed has all families of
@@ -65,6 +65,10 @@ test-quick: ## Test the release build only
 test-neon: ## Test the NEON kernels, in QEMU
 	@tools/setup.sh build neon
 	@tools/test.sh neon
+
+test-vectors: ## Test the vector kernels with the address sanitizer (slow to build)
+	@tools/setup.sh build test
+	@tools/test.sh asan-vectors
 
 test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 	@tools/setup.sh build avx512

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One line compiles the library and a program: no build system, no generated file. Kernels for vectors are left out here, to
-# build in less time; those that cannot run on this machine, which no other test compiles, are compiled by both compilers.
+# build in less time; those for AVX-512, which no other test compiles where the machine has none, are compiled by both compilers.
 set -euo pipefail
 
 cd "${TARN_SOURCE_DIR:-$(dirname "$0")/..}"

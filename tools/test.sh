@@ -21,7 +21,7 @@ trap 'finish "$@"' EXIT
 test_preset() {
     local log=build/test-$1.log run=() families=()
     case $1 in # kernels that cannot run here are compiled once, by tests/no_build_system.sh
-    release | clang) families=(-DTARN_AVX512="$(tools/has_avx512.sh)") ;;
+    release | clang | asan-vectors) families=(-DTARN_AVX512="$(tools/has_avx512.sh)") ;;
     esac
     cmake --preset "$1" -DTARN_TESTS=ON ${families[@]+"${families[@]}"}
     cmake --build --preset "$1" --parallel "$jobs"
