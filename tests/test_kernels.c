@@ -21,9 +21,10 @@ static rng random_state;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LOWEST, HIGHEST, LONE_NAN, LONE_ZERO, PATTERNS } pattern;
+typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LOWEST, HIGHEST, LONE_NAN, LONE_ZERO, AROUND_ZERO, PATTERNS } pattern;
 static const char *const pattern_names[] = {"plain", "few",    "special", "equal",   "wild",
-                                            "zeros", "lowest", "highest", "lone NaN", "lone -0"};
+                                            "zeros", "lowest", "highest", "lone NaN", "lone -0",
+                                            "around 0"};
 
 static double special_value(rng *r)
 {
@@ -49,6 +50,8 @@ static double float_value(rng *r, pattern kind)
         return rng_next(r) % 8 ? -0.0 : 0.0;
     case LONE_ZERO: /* seldom -0 among +0: who takes +0 for all zeros is mostly right */
         return rng_next(r) % 64 ? 0.0 : -0.0;
+    case AROUND_ZERO: /* also where zeros of both signs are the greatest, or the least */
+        return (double)rng_range(r, -1, 1) * (rng_next(r) & 1 ? 1.0 : -1.0);
     case WILD:
         return ldexp(rng_unit(r) - 0.5, (int)rng_range(r, -140, 120));
     default:
@@ -185,8 +188,10 @@ static char *place(const tarn_plan *plan, int operand, int run, bool at_end, cha
     *size = bytes + SLACK;
     *whole = guarded_place(&arenas[run][operand], *size, at_end);
     memset(*whole, POISON, *size);
-    /* Stores past the caches need aligned addresses, which these then are not. */
-    size_t shift = plan->problem.cache_bytes == 0 ? (size_t)plan->problem.element_bytes[operand] : 0;
+    /* Stores past the caches need aligned addresses: these are so from the beginning, soon, or never. */
+    static const size_t elements_before[] = {0, 1, 2, 4};
+    size_t element = (size_t)plan->problem.element_bytes[operand];
+    size_t shift = plan->problem.cache_bytes == 0 ? element * elements_before[bytes / element % 4] : 0;
     char *first = *whole + (at_end ? SLACK : shift);
     return operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
 }
@@ -721,6 +726,12 @@ static void sweep_small(void)
                     continue;
                 c.x = tarn_view_dense(NULL, rng_next(&random_state) % 2 ? TARN_F32 : TARN_F64, 2, shape);
                 run_operators(c);
+                c.values = AROUND_ZERO;
+                for (int again = 0; rows == 2 && columns == 2 && again < 60; again++) {
+                    c.pool.op = again % 2 ? TARN_MIN : TARN_MAX;
+                    c.seed = rng_next(&random_state);
+                    run_case(&c);
+                }
             }
     printf("small: %d cases\n", cases);
 }
@@ -837,31 +848,38 @@ static void sweep_patches(int cases)
 }
 
 /* Windows that do not meet, with gaps between them or none, on one to three axes, in planes that are interleaved and fill
- * vectors, whole or not. */
+ * vectors, whole or not; and in dense ones, pairs of columns that fill vectors. */
 static void sweep_apart(int cases)
 {
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
-        int spatial = 1 + n % 3;
+        bool pairs = n % 4 >= 2;
+        int spatial = 1 + (pairs ? 1 + n / 4 % 2 : n % 3);
         int64_t shape[4] = {n % 2 ? 16 * rng_range(&random_state, 1, 4) : rng_range(&random_state, 16, 70)};
         for (int a = 0; a < spatial; a++)
             shape[1 + a] = rng_range(&random_state, 1, 9);
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1)), 1, spatial, shape);
+        if (pairs) {
+            shape[0] = rng_range(&random_state, 1, 3);
+            shape[spatial] = rng_range(&random_state, 2, 150);
+        }
+        tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (pairs ? TARN_F32 + 1 : TARN_BF16 + 1));
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
         for (int a = 0; a < spatial; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, 1, 3);
-            c.pool.stride[a] = c.pool.kernel[a] + rng_range(&random_state, 0, 1);
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            bool two = pairs && (a == spatial - 1 || n / 8 % 4);
+            c.pool.kernel[a] = two ? 2 : rng_range(&random_state, 1, 3);
+            c.pool.stride[a] = c.pool.kernel[a] + (two ? 0 : rng_range(&random_state, 0, 1));
+            c.pool.pad_lo[a] = two ? 0 : rng_range(&random_state, 0, c.pool.kernel[a] - 1);
+            c.pool.pad_hi[a] = two ? 0 : rng_range(&random_state, 0, c.pool.kernel[a] - 1);
             if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
                 c.pool.pad_lo[a] = c.pool.kernel[a] - 1;
         }
-        c.pool.ceil_mode = rng_next(&random_state) % 2;
+        c.pool.ceil_mode = !pairs && rng_next(&random_state) % 2;
         c.pool.count_include_pad = rng_next(&random_state) % 2;
         c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
         c.seed = rng_next(&random_state);
         c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        c.in_layout = c.out_layout = LAST;
+        c.in_layout = c.out_layout = !pairs ? LAST : n % 16 == 3 ? CROPPED : DENSE;
         for (int op = TARN_MAX; op <= TARN_AVG; op++) {
             c.pool.op = (tarn_op)op;
             run_case(&c);
