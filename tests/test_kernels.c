@@ -1128,6 +1128,26 @@ static void sweep_whole(int cases)
     printf("whole planes: %d cases\n", cases);
 }
 
+/* Adaptive windows that share rows and columns: a cell wins up to four. Numbers of few values, and any. */
+static void sweep_adaptive(int cases)
+{
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        bool last = n % 2;
+        int64_t shape[3] = {rng_range(&random_state, 1, 40), rng_range(&random_state, 4, 20),
+                            rng_range(&random_state, 4, 20)};
+        test_case c = shaped_case(TARN_ADAPTIVE, n % 3 ? TARN_F32 : TARN_F64, 1, 2, shape);
+        for (int a = 0; a < 2; a++)
+            c.pool.out[a] = rng_range(&random_state, 2, shape[a + 1]);
+        c.pool.op = n % 8 < 6 ? TARN_MAX : TARN_MIN;
+        c.seed = rng_next(&random_state);
+        c.values = n % 5 == 0 ? FEW : PLAIN;
+        c.in_layout = last ? LAST : n % 8 == 2 ? CROPPED : DENSE;
+        c.out_layout = last ? LAST : n % 8 == 4 ? CROPPED : DENSE;
+        run_case(&c);
+    }
+    printf("adaptive: %d cases\n", cases);
+}
+
 /* Smooth max of small windows: long rows, bands of rows, blocks of planes, numbers near and far apart. */
 static void sweep_weights(int cases)
 {
@@ -1176,6 +1196,7 @@ int main(int argc, char **argv)
     SWEEP("runs", sweep_runs(400));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
+    SWEEP("adaptive", sweep_adaptive(300));
     SWEEP("weights", sweep_weights(300));
     SWEEP("2-D", sweep_random("2-D", 3000, 2, 2, 9, 5, 4));
     SWEEP("3-D", sweep_random("3-D", 800, 3, 3, 6, 4, 3));
