@@ -265,10 +265,11 @@ static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r
         if (rng_next(r) % 4 == 0)
             saved[k] = (char)rng_next(r);
     int inner = p->spatial - 1;
-    for (int64_t n = few && winners > 0 ? rng_range(r, 1, 3) : 0; n > 0; n--) {
-        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner];
-        if (n == 1 && step > 0) /* a row's first window, which no other one restrains */
-            at -= at / step % p->axis[inner].out * step;
+    for (int64_t n = few && winners > 0 ? max_i64(rng_range(r, -2, 3), 1) : 0; n > 0; n--) {
+        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner], out = p->axis[inner].out;
+        int64_t end = rng_next(r) % 2 ? out - 1 : 0;
+        if (n == 1 && step > 0) /* a row's first or last window, which no other one restrains there */
+            at += (end - at / step % out) * step;
         store_winner(p, saved, at, rng_range(r, -1, taps + taps / 4));
     }
 }
@@ -1193,7 +1194,7 @@ int main(int argc, char **argv)
     SWEEP("threes", sweep_threes(900));
     SWEEP("patches", sweep_patches(300));
     SWEEP("apart", sweep_apart(300));
-    SWEEP("runs", sweep_runs(400));
+    SWEEP("runs", sweep_runs(600));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(600));
     SWEEP("adaptive", sweep_adaptive(300));

@@ -16,6 +16,7 @@ enum {
     RUN_BYTES = 64 << 10,     /* on the stack for places, and for sums, where winners run */
     RUN_TOTALS_BYTES = 32 << 10, /* ... and for totals */
     MOST_RUN_WINDOWS = 2048,  /* in a row */
+    MOST_NEIGHBOURS = 4,      /* windows to the right of one that may have its winner, where all are asked */
     MOST_RUN_COLUMNS = 1 << 16, /* of cells */
     PATCH_BYTES = 32 << 10,   /* on the stack for the windows of a patch of cells */
     LONGEST_ROW = 2048,       /* elements of a row that is kept */

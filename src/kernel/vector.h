@@ -24,6 +24,7 @@
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   bits_t(mask)             a number with bit k set where lane k of the mask is; t is i32 or i64
+ *   pack_i32(v,bits)         the lanes whose bits are set, first; what follows them is not said; longer vectors than 16 bytes
  *   transpose_bytes(rows,at,to) eight runs of eight bytes
  *   transpose_t(rows)        LANES_t vectors as the rows of a square matrix, in place; f32 f64
  */
@@ -88,6 +89,33 @@ static inline uint32_t bits_i64(v_i64 mask)
     return (uint32_t)((mask[0] & 1) + (mask[1] & 2));
 #endif
 }
+
+#if VECTOR_BYTES == 64
+static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
+{
+    return (v_i32)_mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)v);
+}
+#elif VECTOR_BYTES == 32
+/* For each set of bits a number, whose bytes are the positions of the bits. */
+#define POSITION(set, k) ((uint64_t)((set) >> (k) & 1) * (k) << 8 * __builtin_popcount((set) & ((1 << (k)) - 1)))
+#define POSITIONS(set)                                                                             \
+    (POSITION(set, 1) | POSITION(set, 2) | POSITION(set, 3) | POSITION(set, 4) | POSITION(set, 5) | \
+     POSITION(set, 6) | POSITION(set, 7))
+#define POSITIONS_4(set) POSITIONS(set), POSITIONS((set) + 1), POSITIONS((set) + 2), POSITIONS((set) + 3)
+#define POSITIONS_16(set) POSITIONS_4(set), POSITIONS_4((set) + 4), POSITIONS_4((set) + 8), POSITIONS_4((set) + 12)
+#define POSITIONS_64(set) POSITIONS_16(set), POSITIONS_16((set) + 16), POSITIONS_16((set) + 32), POSITIONS_16((set) + 48)
+static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
+{
+    static const uint64_t positions[256] = {POSITIONS_64(0), POSITIONS_64(64), POSITIONS_64(128), POSITIONS_64(192)};
+    __m256i from = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(positions + bits)));
+    return (v_i32)_mm256_permutevar8x32_epi32((__m256i)v, from);
+}
+#undef POSITION
+#undef POSITIONS
+#undef POSITIONS_4
+#undef POSITIONS_16
+#undef POSITIONS_64
+#endif
 
 /* ---- Loads, stores, selection --------------------------------------------------------------- */
 
