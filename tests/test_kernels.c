@@ -564,6 +564,7 @@ static void sweep_named(void)
         "max k15s1p7 f32 9x20",
         "avg k15s1p7 f32 9x20",
         "avg k13s1p6 f16 14x18",
+        "avg k4,5s1p1,2 f64 191x300", /* blocks of rows, and of columns */
         "max k9s1p4 bf16 2x9x17",
         "avg global f32 1x2x40x25",
         "max global f32 1x2x40x25",

@@ -38,12 +38,17 @@ static inline int log2_floor(int64_t n)
     return 63 - __builtin_clzll((unsigned long long)n);
 }
 
+static inline void set_levels(tarn_stream *s)
+{
+    s->levels = log2_floor(s->down->kernel);
+    s->levels_across = log2_floor(s->across->kernel);
+}
+
 /* A row of ring j is needed until 2^j rows later, one of the last until the window is complete. */
 static inline void set_rings(tarn_stream *s)
 {
     int64_t rows = 0;
-    s->levels = log2_floor(s->down->kernel);
-    s->levels_across = log2_floor(s->across->kernel);
+    set_levels(s);
     for (int j = 0; j <= s->levels; j++) {
         s->ring[j] = rows;
         s->length[j] = j < s->levels ? (INT64_C(1) << j) + 1 : s->down->kernel - (INT64_C(1) << j) + 1;
@@ -52,16 +57,7 @@ static inline void set_rings(tarn_stream *s)
     s->spare = rows;
 }
 
-/* Rows that stand for columns of x, as sums need them. Spare ones are the columns' own, one for each level across, and
- * two for divisors. */
-static inline void set_rows_of_columns(tarn_stream *s, int64_t element_bytes)
-{
-    int64_t rows = s->spare + s->levels_across + 3;
-    s->beyond = STREAM_SLACK + s->across->kernel - 1;
-    s->most_columns = STREAM_BYTES / element_bytes / rows - s->beyond;
-}
-
-/* Rows that stand for windows, as extremes need them, which are folded across before; and a spare one of columns. */
+/* Rows stand for windows, as they are folded across before; and a spare one for columns. */
 static inline void set_rows_of_windows(tarn_stream *s, int64_t element_bytes)
 {
     int64_t halo = (s->across->kernel - 1) * s->p->lanes, rows = s->spare + 1;
