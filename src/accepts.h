@@ -569,6 +569,13 @@ static inline bool columns_come_first(const tarn_problem *problem)
            (down->size == 1 || problem->stride[TARN_X][0] == across->size * problem->lanes);
 }
 
+static inline bool columns_of_bytes_come_first(const tarn_problem *problem)
+{
+    enum { LONG_ROW = 448 }; /* as above: as many bytes */
+    return problem->lanes == 1 && problem->axis[1].stride == 1 && problem->axis[1].size >= LONG_ROW &&
+           columns_come_first(problem);
+}
+
 static inline bool pixel_tangents(const tarn_problem *problem)
 {
     int inner = problem->spatial - 1;

@@ -780,7 +780,7 @@ static void sweep_near(int cases)
 
 /* Windows of three by three, one or two apart, and of five by five, whose columns come first: rows of one vector and of several, with and without a
  * column, or a row, that is missing at either end; few interleaved planes and more than are in hand at once; zeros of
- * both signs, and single NaN. */
+ * both signs, and single NaN; bytes in long rows. */
 static void sweep_threes(int cases)
 {
     if (!THOROUGH)
@@ -810,6 +810,10 @@ static void sweep_threes(int cases)
         c.in_layout = last ? LAST : n % 8 == 4 ? CROPPED : DENSE;
         c.out_layout = last ? LAST : DENSE;
         run_case(&c);
+        shape[2] = rng_range(&random_state, 448, 520);
+        c.x = tarn_view_dense(NULL, rng_next(&random_state) % 2 ? TARN_U8 : TARN_I8, 3, shape);
+        if (long_rows)
+            run_case(&c);
     }
     printf("threes: %d cases\n", cases);
 }
@@ -1126,6 +1130,14 @@ static void sweep_whole(int cases)
             c.seed = rng_next(&random_state);
             run_case(&c);
         }
+    }
+    for (int n = 0; n < 4; n++) { /* more channels than are in hand at once */
+        int64_t shape[3] = {rng_range(&random_state, 2050, 2400), 2, 3};
+        test_case c = shaped_case(TARN_GLOBAL, n % 2 ? TARN_F32 : TARN_F64, 1, 2, shape);
+        c.in_layout = c.out_layout = LAST;
+        c.pool.op = n < 2 ? TARN_MAX : TARN_MIN;
+        c.seed = rng_next(&random_state);
+        run_case(&c);
     }
     printf("whole planes: %d cases\n", cases);
 }
