@@ -1,5 +1,6 @@
-/* Large windows, one apart, over planes: rows of x stream through rings of rows, each of which stands for 1, 2, 4, ...
- * rows of the plane, so that none is read or folded twice.
+/* Large windows, one apart, over planes. Max and min (streams_extreme.inc): rows of x stream through rings of rows, each of
+ * which stands for 1, 2, 4, ... rows of the plane, so that none is read or folded twice. Averages (streams_sums.inc) go by
+ * blocks, and have no rings.
  *
  * When row t comes in, ring j gets the row that stands for rows t-2^j+1 to t: one of ring j-1 that came 2^(j-1) rows ago,
  * with the one that came just now. A window of k rows is made of a few of these. Some columns of outputs are in hand at a
