@@ -125,6 +125,14 @@ static void find_lanes(tarn_problem *problem)
     problem->leading--;
 }
 
+/* The stride of an axis of one place is never stepped by, and may be any number: one that could overflow becomes 0. */
+static int64_t harmless_stride(const tarn_view *view, int axis)
+{
+    const int64_t farthest = INT64_C(1) << 40; /* elements: no tensor in memory has them */
+    int64_t stride = view->strides[axis];
+    return view->shape[axis] == 1 && (stride > farthest || stride < -farthest) ? 0 : stride;
+}
+
 static void set_strides(tarn_plan *plan)
 {
     tarn_problem *problem = &plan->problem;
@@ -145,7 +153,7 @@ static void set_strides(tarn_plan *plan)
     }
     for (int k = 0; k < OPERANDS; k++)
         for (int a = 0; a < problem->spatial && leading + a < plan->view[k].rank; a++)
-            problem->stride[k][a] = plan->view[k].strides[leading + a];
+            problem->stride[k][a] = harmless_stride(&plan->view[k], leading + a);
     if (problem->planes > 0)
         find_lanes(problem);
     else
