@@ -1160,7 +1160,9 @@ static void sweep_whole(int cases)
 /* Adaptive windows that share rows and columns: a cell wins up to four. Numbers of few values, and any. */
 static void sweep_adaptive(int cases)
 {
-    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
         bool last = n % 2;
         int64_t shape[3] = {rng_range(&random_state, 1, 40), rng_range(&random_state, 4, 20),
                             rng_range(&random_state, 4, 20)};
