@@ -6,18 +6,17 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 BENCH_ARGS ?=
 PEER_ARGS ?=
 COUNT_ARGS ?=
+POPULATION_ARGS ?=
 export RESULTS ?= build/bench/results
 
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-vectors test-avx512 test-large fuzz bench bench-peers bench-counts \
+.PHONY: all run demo test test-quick test-python test-neon test-vectors test-avx512 test-large fuzz bench bench-peers bench-counts bench-population \
     pictures python wheel install docs coverage format clean help
 
-# Without tests a build needs no more than cmake and a C compiler. What is built to be installed has all families of
-# kernels; what is built to run here, those that this machine has: a third of the kernels is for AVX-512.
-configure = cmake --preset release -DTARN_TESTS=OFF -DTARN_AVX512=ON
-configure_here = cmake --preset release -DTARN_TESTS=OFF -DTARN_AVX512=$(shell tools/has_avx512.sh)
+# Without tests a build needs no more than cmake and a C compiler.
+configure = cmake --preset release -DTARN_TESTS=OFF
 build = cmake --build --preset release --parallel $(JOBS)
 
 all: ## Build the libraries, the examples and the benchmark into build/
@@ -30,7 +29,7 @@ picture = examples/data/tarn.pgm
 window = --kernel 3 --stride 2 --pad 1
 run: ## Build the program and show what it does, on a picture
 	@tools/setup.sh build
-	@$(configure_here) >/dev/null
+	@$(configure) >/dev/null
 	$(build) --target tarn_tool tarn_manual
 	@mkdir -p build/run
 	build/tarn max $(picture) -o build/run/pooled.png $(window)
@@ -46,7 +45,7 @@ run: ## Build the program and show what it does, on a picture
 
 demo: ## Run the demonstration of the library, in the terminal
 	@tools/setup.sh build
-	$(configure_here)
+	$(configure)
 	$(build) --target example_demo
 	build/examples/demo $(picture)
 
@@ -76,7 +75,7 @@ test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 
 test-large: ## Pool 8 GiB in 256 MiB of memory, beside cp (needs 20 GB of disk; LARGE=folder)
 	@tools/setup.sh build test
-	$(configure_here)
+	$(configure)
 	$(build) --target tarn_tool
 	TARN_PROGRAM=build/tarn build/venv/bin/python tests/program/large_file.py $(or $(LARGE),build)
 
@@ -93,25 +92,33 @@ fuzz: ## Fuzz the readers and the command line (FUZZ_SECONDS=60 for each); findi
 
 bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench
-	$(configure_here)
+	$(configure)
 	$(build) --target tarn_bench
 	@tools/bench.sh core $(BENCH_ARGS)
 
 bench-peers: ## Measure tarn beside other libraries (PEER_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench peers
-	$(configure_here)
+	$(configure)
 	$(build) --target tarn_bench tarn_bench_parts
 	@tools/bench.sh peers $(PEER_ARGS)
 
 bench-counts: ## Count the instructions that an output takes (COUNT_ARGS=rows)
 	@tools/setup.sh build counts
-	$(configure_here)
+	$(configure)
 	$(build) --target tarn_bench
 	@tools/bench.sh counts $(COUNT_ARGS)
 
+bench-population: export SEED := $(SEED)
+bench-population: export COUNT := $(COUNT)
+bench-population: ## Measure random problems beside PyTorch and oneDNN (SEED=1 COUNT=120 POPULATION_ARGS=--quick)
+	@tools/setup.sh build bench population
+	$(configure)
+	$(build) --target tarn_bench_parts
+	@tools/bench.sh population $(POPULATION_ARGS)
+
 pictures: ## Draw the pictures of docs/tutorial.md again, and what its commands print
 	@tools/setup.sh build pictures
-	$(configure_here)
+	$(configure)
 	$(build) --target tarn_tool
 	tools/tutorial.py --write
 
@@ -148,7 +155,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench tool fuzz python -name '*.[ch]' -exec clang-format -i {} +
+	find include src tests examples bench tool fuzz python \( -name '*.[ch]' -o -name '*.inc' \) -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

@@ -337,16 +337,17 @@ typedef struct tarn_allocator {
 /** Kernel families, as bits of a mask. */
 enum {
     TARN_ISA_SPEC = 1 << 0,     /**< The executable specification itself: slow, and right. */
-    TARN_ISA_PORTABLE = 1 << 1, /**< Fast portable C. */
-    TARN_ISA_SSE2 = 1 << 2,     /**< Any x86-64. */
+    TARN_ISA_PORTABLE = 1 << 1, /**< Vectors of 16 bytes, which every machine has. */
     TARN_ISA_AVX2 = 1 << 3,     /**< x86-64 with AVX2 and F16C. */
-    TARN_ISA_AVX512 = 1 << 4,   /**< x86-64 with AVX-512 F, BW, DQ and VL. */
-    TARN_ISA_NEON = 1 << 5,     /**< Any AArch64. */
-    TARN_ISA_ALL = 0x7fffffff   /**< Whatever the machine can run. */
+    TARN_ISA_AVX512 = 1 << 4,   /**< x86-64 with AVX-512 F, BW, DQ and VL that keeps its clock: since
+                                     Ice Lake and Zen 4. */
+    TARN_ISA_ALL = 0x7fffffff,  /**< Whatever the machine can run. */
+    TARN_ISA_SSE2 = TARN_ISA_PORTABLE, /**< What it is compiled to for x86-64. */
+    TARN_ISA_NEON = TARN_ISA_PORTABLE  /**< What it is compiled to for AArch64. */
 };
 
 /** Kernel families this machine can run, less those that the environment variable TARN_ISA leaves
- *  out (a comma-separated list such as "spec" or "portable,sse2"). Computed once and cached. */
+ *  out (a comma-separated list such as "spec" or "portable,avx2"). Computed once and cached. */
 TARN_API uint32_t tarn_isa_available(void);
 
 /** The tensors of a plan. */

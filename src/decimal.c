@@ -10,7 +10,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ---- Reading ------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 typedef struct {
     char text[DECIMAL_DIGITS + 32]; /* room for a sign and an exponent */
@@ -26,7 +26,8 @@ static int copy_digits(const char **at, number_text *n)
     return n->digits - before;
 }
 
-/* "e5", "E-5" or nothing. Beyond these bounds every number is 0 or infinite, also one of many digits. */
+/* "e5", "E-5" or nothing. Beyond these bounds every number is 0 or infinite, also one of many
+ * digits. */
 static int64_t take_exponent(const char **at)
 {
     enum { MOST = 1000000 };
@@ -71,7 +72,7 @@ bool tarn_read_decimal(const char *text, double *number)
     return text && tarn_take_decimal(&text, number) && *text == '\0';
 }
 
-/* ---- Printing ------------------------------------------------------------------------------ */
+/* ---- Printing ------------------------------------------------------------------------------- */
 
 /* Letters are those of an exponent, of inf and of nan. */
 static bool is_of_number(char c)

@@ -1,66 +1,61 @@
+/* Families of kernels: their names, and which of them this machine can run. */
 #include "dispatch.h"
-
-#include "accepts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#if HAVE_X86_VECTORS
+#if HAVE_AVX2
 #include <cpuid.h>
 #endif
 
-const tarn_kernel_row tarn_kernel_rows[] = {
-#define KERNEL(isa, op, pass, dtype, accepts, function)                                            \
-    {TARN_ISA_##isa, TARN_##op, TARN_##pass, TARN_##dtype, accepts, function, #function},
-#include "kernels.def"
+static const struct {
+    const char *name;
+    uint32_t isa;
+} families[] = {
+    {"spec", TARN_ISA_SPEC},     {"portable", TARN_ISA_PORTABLE}, {"avx2", TARN_ISA_AVX2},
+    {"avx512", TARN_ISA_AVX512}, {"sse2", TARN_ISA_SSE2},         {"neon", TARN_ISA_NEON},
 };
+enum { FAMILIES = 4, NAMES = sizeof families / sizeof families[0] };
 
-const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]);
-
-/* The rows by operator, pass and dtype, as chains from the last row to the first: there are thousands, and a plan
- * looks for six kernels. Made at the first call; threads that make them at the same time write the same numbers. */
-enum { NO_ROW = -1, ROWS = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]) };
-static _Atomic int16_t last_row[TARN_OPS][TARN_PASSES][TARN_DTYPES], row_before[ROWS];
-static _Atomic bool chains_are_made;
-_Static_assert(ROWS <= INT16_MAX, "a row's number takes 16 bits");
-
-static void make_chains(void)
+const char *tarn_isa_name(uint32_t isa)
 {
-    int16_t last[TARN_OPS][TARN_PASSES][TARN_DTYPES];
-    memset(last, NO_ROW, sizeof last); /* all bits set: -1 in every width */
-    for (int n = 0; n < ROWS; n++) {
-        const tarn_kernel_row *row = &tarn_kernel_rows[n];
-        row_before[n] = last[row->op][row->pass][row->dtype];
-        last[row->op][row->pass][row->dtype] = (int16_t)n;
-    }
-    for (int op = 0; op < TARN_OPS; op++)
-        for (int pass = 0; pass < TARN_PASSES; pass++)
-            for (int dtype = 0; dtype < TARN_DTYPES; dtype++)
-                last_row[op][pass][dtype] = last[op][pass][dtype];
-    atomic_store_explicit(&chains_are_made, true, memory_order_release);
+    int k = FAMILIES - 1;
+    while (k > 0 && !(families[k].isa & isa))
+        k--;
+    return families[k].name;
 }
 
-const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa)
+uint32_t tarn_isa_named(const char *name, size_t length)
 {
-    if (!atomic_load_explicit(&chains_are_made, memory_order_acquire))
-        make_chains();
-    int n = last_row[problem->op][pass][problem->dtype];
-    while (n != NO_ROW && !((tarn_kernel_rows[n].isa & isa) && tarn_kernel_rows[n].accepts(problem)))
-        n = row_before[n];
-    return n == NO_ROW ? NULL : &tarn_kernel_rows[n];
+    for (int k = 0; k < NAMES; k++)
+        if (strlen(families[k].name) == length && memcmp(name, families[k].name, length) == 0)
+            return families[k].isa;
+    return 0;
 }
 
-const char *tarn_isa_name(int bit)
-{
-    static const char *const names[] = {"spec", "portable", "sse2", "avx2", "avx512", "neon"};
-    return bit < (int)(sizeof names / sizeof names[0]) ? names[bit] : NULL;
-}
-
-#if HAVE_X86_VECTORS
+#if HAVE_AVX2
 /* Bit 29 of leaf 1: clang's __builtin_cpu_supports() does not know the name. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+}
+
+static bool has_avx2(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && has_f16c();
+}
+#endif
+
+#if HAVE_AVX512
+/* Intel's first machines with AVX-512 (Skylake-X, Cascade Lake) lower their clock for 64-byte
+ * vectors: AVX2 is faster there. VBMI2, of which kernels make no use, came with those that keep it:
+ * Ice Lake, and AMD's Zen 4. */
+static bool has_fast_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi2");
 }
 #endif
 
@@ -68,17 +63,13 @@ static bool has_f16c(void)
 static uint32_t detect(void)
 {
     uint32_t mask = TARN_ISA_SPEC | TARN_ISA_PORTABLE;
-#if HAVE_X86_VECTORS
-    mask |= TARN_ISA_SSE2;
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && has_f16c())
+#if HAVE_AVX2
+    if (has_avx2())
         mask |= TARN_ISA_AVX2;
-    if (HAVE_AVX512 && (mask & TARN_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+#endif
+#if HAVE_AVX512
+    if ((mask & TARN_ISA_AVX2) && has_fast_avx512())
         mask |= TARN_ISA_AVX512;
-#elif HAVE_NEON
-    mask |= TARN_ISA_NEON;
 #endif
     return mask;
 }
@@ -89,10 +80,7 @@ static uint32_t parse_mask(const char *list)
     uint32_t mask = 0;
     while (*list) {
         size_t length = strcspn(list, ",");
-        for (int bit = 0; tarn_isa_name(bit); bit++)
-            if (strlen(tarn_isa_name(bit)) == length &&
-                memcmp(list, tarn_isa_name(bit), length) == 0)
-                mask |= (uint32_t)1 << bit;
+        mask |= tarn_isa_named(list, length);
         list += length + (list[length] == ',');
     }
     return mask;

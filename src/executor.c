@@ -3,7 +3,8 @@
 #ifdef TARN_OPENMP
 #include <omp.h>
 
-/* OpenMP needs one to three microseconds to start threads and to wait for them; so many elements take two to ten. */
+/* OpenMP needs one to three microseconds to start threads and to wait for them; so many
+ * elements take two to ten. */
 enum { OPENMP_GRAIN = 16384 };
 
 static void for_openmp(void *context, int count, void (*body)(void *argument, int index),

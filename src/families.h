@@ -1,25 +1,87 @@
-/* Which families of kernels are compiled, beside the specification and the portable ones.
+/* What is compiled: families of kernels, dtypes and operators. Small builds leave some out, by
+ * CMake's options or by these names on the command line of a compiler:
  *
- * TARN_NO_VECTORS and TARN_NO_AVX512 leave some out: builds that look for something else than kernels
- * (thread sanitizers), or that could not run them, then take less time.
+ *   TARN_NO_AVX2
+ *   TARN_NO_F64, TARN_NO_F32, ... TARN_NO_U64
+ *   TARN_NO_MAX, TARN_NO_MIN, TARN_NO_AVG, TARN_NO_SMOOTH, TARN_NO_LP
+ *
+ * A plan for what is left out fails with TARN_UNSUPPORTED. Nothing refers to its code any more: the
+ * linker drops it (-ffunction-sections -fdata-sections -Wl,--gc-sections). Graphs (src/graph) and
+ * problems as text (src/text.c) are left out by not compiling their files.
  */
 #ifndef TARN_FAMILIES_H
 #define TARN_FAMILIES_H
 
-#if defined(__x86_64__) && !defined(TARN_NO_VECTORS)
-#define HAVE_X86_VECTORS 1 /* SSE2 and AVX2 */
+#include "tarn.h"
+
+#if defined(__x86_64__) && !defined(TARN_NO_AVX2)
+#define HAVE_AVX2 1
 #else
-#define HAVE_X86_VECTORS 0
+#define HAVE_AVX2 0
 #endif
-#if HAVE_X86_VECTORS && !defined(TARN_NO_AVX512)
+/* AVX-512 is compiled on request only: where it was measured (Zen 4), no engine gains a tenth by it. */
+#if HAVE_AVX2 && defined(TARN_WITH_AVX512)
 #define HAVE_AVX512 1
 #else
 #define HAVE_AVX512 0
 #endif
-#if defined(__aarch64__) && !defined(TARN_NO_VECTORS)
-#define HAVE_NEON 1
-#else
-#define HAVE_NEON 0
+
+/* Sets of dtypes and operators, as bits. */
+enum {
+    OMITTED_DTYPES = 0
+#ifdef TARN_NO_F64
+                     | 1 << TARN_F64
 #endif
+#ifdef TARN_NO_F32
+                     | 1 << TARN_F32
+#endif
+#ifdef TARN_NO_F16
+                     | 1 << TARN_F16
+#endif
+#ifdef TARN_NO_BF16
+                     | 1 << TARN_BF16
+#endif
+#ifdef TARN_NO_I8
+                     | 1 << TARN_I8
+#endif
+#ifdef TARN_NO_U8
+                     | 1 << TARN_U8
+#endif
+#ifdef TARN_NO_I16
+                     | 1 << TARN_I16
+#endif
+#ifdef TARN_NO_U16
+                     | 1 << TARN_U16
+#endif
+#ifdef TARN_NO_I32
+                     | 1 << TARN_I32
+#endif
+#ifdef TARN_NO_U32
+                     | 1 << TARN_U32
+#endif
+#ifdef TARN_NO_I64
+                     | 1 << TARN_I64
+#endif
+#ifdef TARN_NO_U64
+                     | 1 << TARN_U64
+#endif
+    ,
+    OMITTED_OPERATORS = 0
+#ifdef TARN_NO_MAX
+                        | 1 << TARN_MAX
+#endif
+#ifdef TARN_NO_MIN
+                        | 1 << TARN_MIN
+#endif
+#ifdef TARN_NO_AVG
+                        | 1 << TARN_AVG
+#endif
+#ifdef TARN_NO_SMOOTH
+                        | 1 << TARN_SMOOTH
+#endif
+#ifdef TARN_NO_LP
+                        | 1 << TARN_LP
+#endif
+};
 
 #endif

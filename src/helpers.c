@@ -3,7 +3,7 @@
 #include "layout.h"
 #include "shape.h"
 
-/* ---- Walking a view ------------------------------------------------------------------------ */
+/* ---- Walking a view ------------------------------------------------------------------------- */
 
 static bool view_is_empty(const tarn_view *view)
 {
@@ -13,7 +13,8 @@ static bool view_is_empty(const tarn_view *view)
     return false;
 }
 
-/* Steps `at` to the next index of axes [first,last) in row-major order; false after the last one. */
+/* Steps `at` to the next index of axes [first,last) in row-major order; false after the last one.
+ * */
 static bool next_index(const tarn_view *view, int first, int last, int64_t *at)
 {
     for (int a = last - 1; a >= first; a--) {
@@ -50,7 +51,7 @@ static void copy_elements(const tarn_view *x, const tarn_view *y)
     while (next_index(x, 0, x->rank, at));
 }
 
-/* ---- Checks -------------------------------------------------------------------------------- */
+/* ---- Checks --------------------------------------------------------------------------------- */
 
 static tarn_status check_spatial(const tarn_view *x, int spatial, tarn_error *error)
 {
@@ -90,10 +91,11 @@ static tarn_status check_output(const tarn_view *y, const tarn_view *x, tarn_ext
     return TARN_OK;
 }
 
-/* ---- Pad and unpad [H1, H2] ---------------------------------------------------------------- */
+/* ---- Pad and unpad [H1, H2] ----------------------------------------------------------------- */
 
-/* The inner part of `large` that remains between the paddings: the shape of `small`, and its data moved
- * to the first element that remains. Both functions below check with it and copy through it. */
+/* The inner part of `large` that remains between the paddings: the shape of `small`, and its
+ * data moved to the first element that remains. Both functions below check with it and copy
+ * through it. */
 static tarn_status inner_view(const tarn_view *small, const tarn_view *large, int spatial,
                               const int64_t *lo, const int64_t *hi, tarn_view *inner,
                               tarn_error *error)
@@ -196,7 +198,7 @@ tarn_status tarn_unpad2d(const tarn_view *x, int64_t padding, const tarn_view *y
     return tarn_unpad(x, 2, both, both, y, error);
 }
 
-/* ---- Unpool [H3] --------------------------------------------------------------------------- */
+/* ---- Unpool [H3] ---------------------------------------------------------------------------- */
 
 static int64_t load_index(const tarn_view *indices, const int64_t *at)
 {
@@ -286,7 +288,7 @@ tarn_status tarn_unpool(const tarn_view *x, const tarn_view *indices, int spatia
     return tarn_succeed(error);
 }
 
-/* ---- A fold of the caller's own ------------------------------------------------------------ */
+/* ---- A fold of the caller's own ------------------------------------------------------------- */
 
 static tarn_status check_fold_shape(const tarn_view *x, int spatial, const tarn_view *y,
                                     tarn_error *error)

@@ -28,8 +28,9 @@ const char *tarn_dtype_name(tarn_dtype dtype)
     return is_dtype(dtype) ? dtypes[dtype].name : "?";
 }
 
-/* Sets dense strides, the axes lying in memory in the given order, outermost first. Sizes that would
- * overflow wrap here, harmlessly: the checker refuses such a view before its strides are used. */
+/* Sets dense strides, the axes lying in memory in the given order, outermost first. Sizes that
+ * would overflow wrap here, harmlessly: the checker refuses such a view before its strides are
+ * used. */
 static void make_dense(tarn_view *view, const int *order)
 {
     uint64_t stride = 1;
@@ -147,8 +148,9 @@ tarn_status tarn_check_view(const char *name, const tarn_view *view, tarn_extent
 
 tarn_status tarn_check_no_overlap(const char *name, const tarn_view *view, tarn_error *error)
 {
-    /* Repeatedly take the axis with the least stride not yet taken: it must step over everything that
-     * the axes before it reach. The extents were checked, so the sums below cannot overflow. */
+    /* Repeatedly take the axis with the least stride not yet taken: it must step over
+     * everything that the axes before it reach. The extents were checked, so the sums below
+     * cannot overflow. */
     bool taken[TARN_MAX_RANK] = {false};
     uint64_t reach = 0;
     for (int a = 0; a < view->rank; a++) {

@@ -26,8 +26,8 @@ tarn_status tarn_check_same_shape(const char *name, const tarn_view *view,
 tarn_status tarn_check_data(const char *name, const void *data, tarn_dtype dtype, bool empty,
                             tarn_error *error);
 
-/* Gives `view` dense strides, its axes in memory in the order that those of `like` have; `like` may have
- * more axes behind. */
+/* Gives `view` dense strides, its axes in memory in the order that those of `like` have; `like`
+ * may have more axes behind. */
 void tarn_make_dense_like(tarn_view *view, const tarn_view *like);
 
 /* The following two are part of every call, and so inline. */

@@ -29,9 +29,9 @@ static void copy_layout(tarn_view *to, const tarn_view *from)
     memcpy(to->strides, from->strides, sizeof to->strides[0] * (size_t)from->rank);
 }
 
-/* The layout an operand has unless the caller gives another: that of x or y, which come first in the order of
- * tarn_operand; x and y themselves are set already. What a pass makes of them, and is not asked for in the same
- * layout, is dense. */
+/* The layout an operand has unless the caller gives another: that of x or y, which come first
+ * in the order of tarn_operand; x and y themselves are set already. What a pass makes of them,
+ * and is not asked for in the same layout, is dense. */
 static void set_default_layout(tarn_plan *plan, int operand)
 {
     bool as_x = operand == TARN_DX || operand == TARN_GX;
@@ -58,7 +58,8 @@ static tarn_status set_saved_extent(tarn_plan *plan, tarn_error *error)
     return TARN_OK;
 }
 
-static tarn_status set_layout(tarn_plan *plan, int operand, const tarn_view *given, tarn_error *error)
+static tarn_status set_layout(tarn_plan *plan, int operand, const tarn_view *given,
+                              tarn_error *error)
 {
     const char *name = operand_names[operand];
     tarn_view *view = &plan->view[operand];
@@ -125,7 +126,8 @@ static void find_lanes(tarn_problem *problem)
     problem->leading--;
 }
 
-/* The stride of an axis of one place is never stepped by, and may be any number: one that could overflow becomes 0. */
+/* The stride of an axis of one place is never stepped by, and may be any number: one that could
+ * overflow becomes 0. */
 static int64_t harmless_stride(const tarn_view *view, int axis)
 {
     const int64_t farthest = INT64_C(1) << 40; /* elements: no tensor in memory has them */
@@ -182,17 +184,20 @@ static bool pass_exists(const tarn_problem *problem, tarn_pass pass)
 
 static tarn_status choose_kernels(tarn_plan *plan, uint32_t isa, tarn_error *error)
 {
+    const tarn_problem *problem = &plan->problem;
     uint32_t allowed = isa & tarn_isa_available();
-    for (int pass = 0; pass < TARN_PASSES; pass++) {
-        if (!pass_exists(&plan->problem, (tarn_pass)pass))
-            continue;
-        plan->kernel[pass] = tarn_choose_kernel(&plan->problem, (tarn_pass)pass, allowed);
-        if (!plan->kernel[pass])
-            return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
-                             "no kernel family is left: the options allow 0x%x; this machine and "
-                             "the environment variable TARN_ISA allow 0x%x",
-                             (unsigned)isa, (unsigned)tarn_isa_available());
-    }
+    if (!tarn_is_compiled(problem->op, problem->dtype))
+        return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
+                         "this build leaves out the operator, or %s",
+                         tarn_dtype_name(problem->dtype));
+    if (!allowed)
+        return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
+                         "no kernel family is left: the options allow 0x%x; this machine and "
+                         "the environment variable TARN_ISA allow 0x%x",
+                         (unsigned)isa, (unsigned)tarn_isa_available());
+    for (int pass = 0; pass < TARN_PASSES; pass++)
+        if (pass_exists(problem, (tarn_pass)pass))
+            plan->kernel[pass] = tarn_choose_kernel(problem, (tarn_pass)pass, allowed);
     return TARN_OK;
 }
 
@@ -225,7 +230,8 @@ static int parts_worth_starting(const tarn_plan *plan)
     const tarn_executor *executor = &plan->executor;
     if (executor->parts <= 1 || executor->grain == 0)
         return executor->parts;
-    int64_t elements = max_i64(count_elements(&plan->view[TARN_X]), count_elements(&plan->view[TARN_Y]));
+    int64_t elements =
+        max_i64(count_elements(&plan->view[TARN_X]), count_elements(&plan->view[TARN_Y]));
     return (int)max_i64(1, min_i64(executor->parts, elements / executor->grain));
 }
 
@@ -324,7 +330,8 @@ tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operand, tarn_v
 static int64_t count_bytes(const tarn_plan *plan, int operand)
 {
     int64_t bytes;
-    bool fits = checked_mul(count_elements(&plan->view[operand]), plan->problem.element_bytes[operand], &bytes);
+    bool fits = checked_mul(count_elements(&plan->view[operand]),
+                            plan->problem.element_bytes[operand], &bytes);
     return fits ? bytes : INT64_MAX;
 }
 
@@ -354,13 +361,17 @@ int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t 
     for (const int *k = passes[pass].operands; *k >= 0; k++)
         if (plan->problem.op != TARN_AVG || *k != TARN_X || pass < TARN_JVP) /* avg is linear */
             bytes += (uint64_t)count_bytes(plan, *k);
-    char lanes[64] = "";
+    const tarn_kernel_row *kernel = plan->kernel[pass];
+    char family[64] = "", channels[64] = "";
+    if (kernel->engine >= ENGINE_FORWARD) /* from here on they have vectors */
+        snprintf(family, sizeof family, ", in vectors of %s, the widest allowed",
+                 tarn_isa_name(kernel->isa));
     if (plan->problem.lanes > 1)
-        snprintf(lanes, sizeof lanes, ", %lld interleaved planes at a time",
+        snprintf(channels, sizeof channels, " with %lld channels last",
                  (long long)plan->problem.lanes);
-    return snprintf(
-        text, size, "%s: %s, the fastest kernel allowed for %s; moves %llu bytes%s, in %d part%s",
-        passes[pass].name, plan->kernel[pass]->name, tarn_dtype_name(plan->problem.dtype),
-        (long long)bytes, lanes, plan->executor.parts > 1 ? plan->executor.parts : 1,
-        plan->executor.parts > 1 ? "s" : "");
+    int parts = plan->executor.parts > 1 ? plan->executor.parts : 1;
+    return snprintf(text, size, "%s: %s, %s%s; moves %llu bytes of %s%s in %d part%s",
+                    passes[pass].name, kernel->name, tarn_why_kernel(&plan->problem, pass, kernel),
+                    family, (unsigned long long)bytes, tarn_dtype_name(plan->problem.dtype),
+                    channels, parts, parts > 1 ? "s" : "");
 }

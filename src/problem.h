@@ -40,8 +40,8 @@ typedef struct tarn_problem {
     int64_t element_bytes[OPERANDS]; /* a saved winner takes 1, 4 or 8 */
     int64_t cache_bytes; /* results of as many bytes may be stored past the caches; they change no bit */
 
-    /* Outermost first, those of size 1 dropped and neighbours merged where all layouts allow it. Last, as few of their many
-     * entries are set. */
+    /* Outermost first, those of size 1 dropped and neighbours merged where all layouts allow
+     * it. Last, as few of their many entries are set. */
     int64_t lead_size[TARN_MAX_RANK];
     int64_t lead_stride[OPERANDS][TARN_MAX_RANK];
 } tarn_problem;

@@ -2,7 +2,7 @@
 #include "error.h"
 #include "plan.h"
 
-/* ---- Arguments ----------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------ */
 
 static bool is_empty(const tarn_plan *plan)
 {
@@ -41,7 +41,8 @@ static tarn_status check_aliases(const tarn_plan *plan, const call *call, tarn_e
     return TARN_OK;
 }
 
-/* Whether a tensor is there and aligned to its elements; saved winners take any address. Sizes are powers of two. */
+/* Whether a tensor is there and aligned to its elements; saved winners take any address. Sizes
+ * are powers of two. */
 static bool is_there(const tarn_plan *plan, int operand, const char *data)
 {
     int64_t bytes = operand == OPERAND_SAVED ? 1 : plan->problem.element_bytes[operand];
@@ -66,7 +67,7 @@ static tarn_status check_call(const tarn_plan *plan, const call *call, tarn_erro
     return check_aliases(plan, call, error);
 }
 
-/* ---- Work ---------------------------------------------------------------------------------- */
+/* ---- Work ----------------------------------------------------------------------------------- */
 
 typedef struct {
     const tarn_problem *problem;
@@ -101,7 +102,7 @@ static tarn_status run(const tarn_plan *plan, tarn_pass pass, const call *call, 
     return tarn_succeed(error);
 }
 
-/* ---- Passes -------------------------------------------------------------------------------- */
+/* ---- Passes --------------------------------------------------------------------------------- */
 
 static tarn_status no_plan(tarn_error *error)
 {
@@ -190,7 +191,7 @@ tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved, co
     return run(plan, saved ? TARN_VJP_SAVED : TARN_VJP, &call, error);
 }
 
-/* ---- Calls without a plan ------------------------------------------------------------------ */
+/* ---- Calls without a plan ------------------------------------------------------------------- */
 
 /* A plan on the stack for the given views; layout[TARN_X] is x, NULL entries are not used. */
 static tarn_status plan_views(tarn_plan *plan, const tarn_pool *pool, const tarn_view *x,

@@ -1,4 +1,5 @@
-/* The scalar types: how each is widened to the type its sums are taken in, and rounded once, back.
+/* The scalar types: how each is widened to the type its sums are taken in, and rounded once,
+ * back.
  *
  * For every dtype name, such as f32:
  *   f32_s, f32_a      the stored type; the type of sums

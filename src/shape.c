@@ -64,8 +64,8 @@ static tarn_status check_sliding_values(const tarn_axis *axis, int a, tarn_error
     return TARN_OK;
 }
 
-/* A stride that is never taken and a dilation between no two taps are 1: whatever they were, they take
- * part in no sum, and must not in any overflow. */
+/* A stride that is never taken and a dilation between no two taps are 1: whatever they were,
+ * they take part in no sum, and must not in any overflow. */
 static void drop_unused_steps(tarn_axis *axis)
 {
     if (axis->out == 1)
@@ -74,8 +74,9 @@ static void drop_unused_steps(tarn_axis *axis)
         axis->dilation = 1;
 }
 
-/* Clauses W2 and W3. Every step that is taken lies within the padded size, so coordinates stay within
- * padded size + extent + stride in magnitude: this sum is checked, nothing else needs to be. */
+/* Clauses W2 and W3. Every step that is taken lies within the padded size, so coordinates stay
+ * within padded size + extent + stride in magnitude: this sum is checked, nothing else needs to
+ * be. */
 static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_error *error)
 {
     int64_t extent, padded, bound;
@@ -125,8 +126,9 @@ static tarn_status check_adaptive(tarn_axis *axis, int64_t out, int a, tarn_erro
         return status;
     axis->adaptive = true;
     axis->out = out;
-    /* The longest window. With q = size/out and r/n the fraction left in lowest terms, window i covers
-     * ceil((i+1)(q + r/n)) - floor(i(q + r/n)): q cells, and 0, 1 or 2 more for r = 0, 1, more. */
+    /* The longest window. With q = size/out and r/n the fraction left in lowest terms, window i
+     * covers ceil((i+1)(q + r/n)) - floor(i(q + r/n)): q cells, and 0, 1 or 2 more for r = 0,
+     * 1, more. */
     int64_t rest = axis->size % out / greatest_common_divisor(axis->size, out);
     axis->kernel = axis->size / out + (rest > 1 ? 2 : rest);
     return TARN_OK;
@@ -213,7 +215,8 @@ static tarn_status check_products(tarn_problem *problem, tarn_error *error)
 
 static void begin_problem(const tarn_pool *pool, tarn_dtype dtype, tarn_problem *problem)
 {
-    memset(problem, 0, offsetof(tarn_problem, lead_size)); /* the rest is as long as `leading` says */
+    /* the rest is as long as `leading` says */
+    memset(problem, 0, offsetof(tarn_problem, lead_size));
     problem->op = pool->op;
     problem->dtype = dtype;
     problem->ties = pool->ties;

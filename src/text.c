@@ -13,7 +13,7 @@
 static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth", "lp"};
 static const char *const tie_names[TARN_TIES] = {"first", "all", "split"};
 
-/* ---- Parsing ------------------------------------------------------------------------------- */
+/* ---- Parsing -------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *text, *at; /* the whole line, and the rest of it */
@@ -338,7 +338,7 @@ tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, 
     return TARN_OK;
 }
 
-/* ---- Formatting ---------------------------------------------------------------------------- */
+/* ---- Formatting ----------------------------------------------------------------------------- */
 
 typedef struct {
     char *text;

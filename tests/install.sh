@@ -81,7 +81,7 @@ consume() { # consume <name> <cmake arguments>
 }
 consume find_package -DCMAKE_PREFIX_PATH="$tmp/moved" -DTARN_VERSION="$version"
 # The vector kernels are compiled like the others, and take most of the time.
-consume add_subdirectory -DTARN_SOURCE_DIR="$source" -DTARN_VECTORS=OFF
+consume add_subdirectory -DTARN_SOURCE_DIR="$source" -DTARN_AVX2=OFF
 
 # As a part of another project tarn brings no tests and installs nothing.
 DESTDIR=$tmp/nothing cmake --install "$tmp/add_subdirectory" >/dev/null

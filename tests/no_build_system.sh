@@ -7,14 +7,14 @@ cd "${TARN_SOURCE_DIR:-$(dirname "$0")/..}"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-flags="-O0 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -Iinclude"
+flags="-O1 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -Iinclude"
 for compiler in gcc clang; do
     echo "-- $compiler"
     # shellcheck disable=SC2086
-    $compiler $flags -DTARN_NO_VECTORS src/*.c src/*/*.c tests/consumer/consumer.c -o "$tmp/consumer"
+    $compiler $flags -DTARN_NO_AVX2 src/*.c src/*/*.c tests/consumer/consumer.c -o "$tmp/consumer"
     "$tmp/consumer"
-    for source in src/kernel/avx512*.c; do
+    for source in src/kernel/*avx512*.c; do
         # shellcheck disable=SC2086
-        $compiler $flags -c "$source" -o "$tmp/kernels.o"
+        $compiler $flags -DTARN_WITH_AVX512 -c "$source" -o "$tmp/kernels.o"
     done
 done

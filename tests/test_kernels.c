@@ -1,12 +1,14 @@
 /* Every kernel of the table against the specification, by memcmp: small geometries exhaustively, larger
  * ones at random, over dtypes, passes, tie rules, layouts, special values and ways to split the work,
- * between guard pages. */
+ * between guard pages; and the stack that they take. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "guarded.h"
 #include "plan.h"
 #include "scalar.h"
 
+#include <limits.h>
 #include <math.h>
+#include <pthread.h>
 
 #ifdef TARN_SHORT_TESTS
 enum { THOROUGH = 0 };
@@ -18,6 +20,14 @@ enum { ARENA_BYTES = 1 << 25, SLACK = 64, POISON = 0xa5 };
 
 static guarded arenas[2][OPERANDS]; /* of the specification's run, and of the kernel's */
 static rng random_state;
+
+/* A thread gets 64 KiB, and PTHREAD_STACK_MIN for what the C library puts there itself: its own data, which lies above
+ * the first frame. What a kernel takes is counted from the frame that calls it down to the last byte it wrote,
+ * so that the library's part does not matter; a guard page follows. */
+/* A kernel may take 64 KiB of stack. A thread has PTHREAD_STACK_MIN beside that, for what the C library puts there itself. */
+enum { STACK_BYTES = 64 << 10, LARGE_STACK = 1 << 20, PAINT = 0x5c };
+static guarded stack; /* while the stack is measured, instead of results */
+static int64_t deepest_stack;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
@@ -183,20 +193,33 @@ static size_t extent_bytes(const tarn_plan *plan, int operand)
     return (size_t)(plan->extent[operand].hi - plan->extent[operand].lo);
 }
 
-/* A tensor in guarded memory, with poison in the slack before or behind it. */
-static char *place(const tarn_plan *plan, int operand, int run, bool at_end, char **whole,
-                   size_t *size)
+/* The tensors of a pass, in guarded memory. */
+typedef struct {
+    tarn_tensors tensors;
+    char *whole[OPERANDS]; /* with poison in the slack before or behind them */
+    size_t size[OPERANDS];
+} operands;
+
+static void place(const tarn_plan *plan, int operand, int run, bool at_end, operands *o)
 {
     size_t bytes = extent_bytes(plan, operand);
-    *size = bytes + SLACK;
-    *whole = guarded_place(&arenas[run][operand], *size, at_end);
-    memset(*whole, POISON, *size);
+    o->size[operand] = bytes + SLACK;
+    o->whole[operand] = guarded_place(&arenas[run][operand], bytes + SLACK, at_end);
+    memset(o->whole[operand], POISON, bytes + SLACK);
     /* Stores past the caches need aligned addresses: these are so from the beginning, soon, or never. */
     static const size_t elements_before[] = {0, 1, 2, 4};
     size_t element = (size_t)plan->problem.element_bytes[operand];
     size_t shift = plan->problem.cache_bytes == 0 ? element * elements_before[bytes / element % 4] : 0;
-    char *first = *whole + (at_end ? SLACK : shift);
-    return operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
+    char *first = o->whole[operand] + (at_end ? SLACK : shift);
+    o->tensors.base[operand] = operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
+}
+
+static operands place_all(const tarn_plan *plan, tarn_pass pass, int run, bool at_end)
+{
+    operands o = {.size = {0}};
+    for (const int *k = pass_operands[pass]; *k >= 0; k++)
+        place(plan, *k, run, at_end, &o);
+    return o;
 }
 
 /* One NaN, with a payload, at some place; often it is on the border. */
@@ -246,13 +269,15 @@ static void run_kernel(const tarn_plan *plan, const tarn_kernel_row *row, tarn_p
 }
 
 /* The winners that a VJP from saved ones starts with: the specification's. */
-static void save_winners(const tarn_plan *plan, tarn_tensors *tensors)
+static void save_winners(const test_case *c, const tarn_plan *plan, bool at_end, operands *o, rng *r)
 {
-    tarn_tensors forward = {
-        .base = {[TARN_X] = tensors->base[TARN_X], [OPERAND_SAVED] = tensors->base[OPERAND_SAVED]}};
-    const tarn_kernel_row *spec =
-        tarn_choose_kernel(&plan->problem, TARN_FORWARD_SAVED, TARN_ISA_SPEC);
+    place(plan, TARN_X, 0, at_end, o);
+    fill(plan, TARN_X, o->tensors.base[TARN_X], c->values, r);
+    tarn_tensors forward = {.base = {[TARN_X] = o->tensors.base[TARN_X],
+                                     [OPERAND_SAVED] = o->tensors.base[OPERAND_SAVED]}};
+    const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, TARN_FORWARD_SAVED, TARN_ISA_SPEC);
     run_kernel(plan, spec, TARN_FORWARD_SAVED, &forward, 1, ALL_PARTS);
+    o->tensors.base[TARN_X] = NULL;
 }
 
 /* Winners that no forward pass leaves: in many places any byte, or in a few another tap, which may lie in the padding
@@ -277,107 +302,152 @@ static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r
     }
 }
 
-/* Runs one row; leaves its tensors, and what surrounds them, for comparison. */
-static void run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
-                    tarn_pass pass, int run, bool at_end, int parts, int only,
-                    char *whole[OPERANDS], size_t size[OPERANDS])
+static void fill_inputs(const test_case *c, const tarn_plan *plan, tarn_pass pass, operands *o)
 {
-    tarn_tensors tensors = {.base = {NULL}};
     rng r = {c->seed};
-    char *x_whole;
-    size_t x_size;
-    for (const int *k = pass_operands[pass]; *k >= 0; k++) {
-        tensors.base[*k] = place(plan, *k, run, at_end, &whole[*k], &size[*k]);
-        if (!pass_writes(pass, *k) && *k != OPERAND_SAVED)
-            fill(plan, *k, tensors.base[*k], c->values, &r);
-    }
-    if (pass == TARN_VJP_SAVED) {
-        tensors.base[TARN_X] = place(plan, TARN_X, run, at_end, &x_whole, &x_size);
-        fill(plan, TARN_X, tensors.base[TARN_X], c->values, &r);
-        save_winners(plan, &tensors);
-        if (c->seed % 4 == 0)
-            corrupt_winners(plan, tensors.base[OPERAND_SAVED], c->seed / 4 % 2, &r);
-        tensors.base[TARN_X] = NULL;
-    }
-    run_kernel(plan, row, pass, &tensors, parts, only);
-}
-
-/* What the specification leaves, for the rows of one pass. */
-typedef struct {
-    char *whole[OPERANDS];
-    size_t size[OPERANDS];
-} expectation;
-
-static void expect_pass(const test_case *c, const tarn_plan *plan, tarn_pass pass, expectation *e)
-{
-    const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, pass, TARN_ISA_SPEC);
-    run_row(c, plan, spec, pass, 0, c->seed % 2, 1, ALL_PARTS, e->whole, e->size);
-}
-
-static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
-                        tarn_pass pass, const expectation *e)
-{
-    char *actual[OPERANDS];
-    size_t size[OPERANDS];
-    int parts = (int)(c->seed / 2 % 5) + 1;
-    run_row(c, plan, row, pass, 1, c->seed % 2, parts, ALL_PARTS, actual, size);
     for (const int *k = pass_operands[pass]; *k >= 0; k++)
-        CHECK(memcmp(e->whole[*k], actual[*k], size[*k]) == 0, "%s: %s of %s in %d parts",
+        if (!pass_writes(pass, *k) && *k != OPERAND_SAVED)
+            fill(plan, *k, o->tensors.base[*k], c->values, &r);
+    if (pass != TARN_VJP_SAVED)
+        return;
+    if (stack.begin) { /* where the specification would take too long */
+        memset(o->tensors.base[OPERAND_SAVED], 0, extent_bytes(plan, OPERAND_SAVED));
+        return;
+    }
+    save_winners(c, plan, c->seed % 2, o, &r);
+    if (c->seed % 4 == 0)
+        corrupt_winners(plan, o->tensors.base[OPERAND_SAVED], c->seed / 4 % 2, &r);
+}
+
+/* Runs a row on the same inputs; leaves its tensors, and what surrounds them, for comparison. */
+static operands run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
+                        const operands *inputs, int parts, int only)
+{
+    operands o = place_all(plan, pass, 1, c->seed % 2);
+    for (const int *k = pass_operands[pass]; *k >= 0; k++)
+        if (!pass_writes(pass, *k))
+            memcpy(o.whole[*k], inputs->whole[*k], o.size[*k]);
+    run_kernel(plan, row, pass, &o.tensors, parts, only);
+    return o;
+}
+
+static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
+                        const operands *expected)
+{
+    int parts = (int)(c->seed / 2 % 5) + 1;
+    operands actual = run_row(c, plan, row, pass, expected, parts, ALL_PARTS);
+    for (const int *k = pass_operands[pass]; *k >= 0; k++)
+        CHECK(memcmp(expected->whole[*k], actual.whole[*k], actual.size[*k]) == 0, "%s: %s of %s in %d parts",
               row->name, tarn_operand_name(*k), describe(c), parts);
 }
 
 /* That no two parts write the same byte: each is run alone, on poisoned memory. */
-static void compare_parts(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
-                          tarn_pass pass, int parts)
+static void compare_parts(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
+                          const operands *inputs, int parts)
 {
     enum { MOST_BYTES = 1 << 14 };
     static unsigned char writers[OPERANDS][MOST_BYTES];
-    char *whole[OPERANDS];
-    size_t size[OPERANDS];
     bool apart = true;
     memset(writers, 0, sizeof writers);
     for (int part = 0; part < parts; part++) {
-        run_row(c, plan, row, pass, 1, true, parts, part, whole, size);
+        operands o = run_row(c, plan, row, pass, inputs, parts, part);
         for (const int *k = pass_operands[pass]; *k >= 0; k++)
-            for (size_t byte = 0; pass_writes(pass, *k) && byte < size[*k] && byte < MOST_BYTES;
-                 byte++)
-                if ((unsigned char)whole[*k][byte] != POISON)
+            for (size_t byte = 0; pass_writes(pass, *k) && byte < o.size[*k] && byte < MOST_BYTES; byte++)
+                if ((unsigned char)o.whole[*k][byte] != POISON)
                     apart &= ++writers[*k][byte] == 1;
     }
     CHECK(apart, "%s: parts overlap: %s in %d parts", row->name, describe(c), parts);
 }
 
-/* Whether the specification can afford a pass. For a gradient, except of averages, it folds for each cell all windows that
- * read it; other passes are only too long for the short form. Cases with fewer cells do the same to all kernels. */
+/* ---- Stack --------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tarn_plan *plan;
+    const tarn_kernel_row *row;
+    tarn_pass pass;
+    const tarn_tensors *tensors;
+    int64_t bytes;
+} measurement;
+
+static void *run_in_thread(void *argument)
+{
+    measurement *m = argument;
+    run_kernel(m->plan, m->row, m->pass, m->tensors, 1, ALL_PARTS);
+    return NULL;
+}
+
+/* Counts from this frame down to the last byte that was written. */
+static void *measure_in_thread(void *argument)
+{
+    enum { CALL = 128 }; /* bytes that memset() may take */
+    measurement *m = argument;
+    char *here = __builtin_frame_address(0), *byte = stack.begin;
+    memset(stack.begin, PAINT, (size_t)(here - CALL - stack.begin));
+    run_in_thread(m);
+    while (byte < here && *byte == PAINT)
+        byte++;
+    m->bytes = here - byte;
+    return NULL;
+}
+
+/* How much a kernel takes is measured on a large stack; then it runs on one that has no more than it may take. */
+static void measure_stack(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
+                          const operands *o)
+{
+    measurement m = {plan, row, pass, &o->tensors, 0};
+    pthread_t thread;
+    pthread_attr_t large, small;
+    pthread_attr_init(&large);
+    pthread_attr_init(&small);
+    bool runs = !pthread_attr_setstack(&large, stack.begin, stack.capacity) &&
+                !pthread_attr_setstacksize(&small, (size_t)PTHREAD_STACK_MIN + STACK_BYTES) &&
+                !pthread_create(&thread, &large, measure_in_thread, &m) && !pthread_join(thread, NULL);
+    CHECK(runs, "no thread for %s", describe(c));
+    CHECK(m.bytes <= STACK_BYTES, "%s: %lld bytes of stack: %s", row->name, (long long)m.bytes, describe(c));
+    deepest_stack = max_i64(deepest_stack, m.bytes);
+    if (m.bytes <= STACK_BYTES)
+        CHECK(!pthread_create(&thread, &small, run_in_thread, &m) && !pthread_join(thread, NULL), "no thread");
+    pthread_attr_destroy(&large);
+    pthread_attr_destroy(&small);
+}
+
+/* ---- All passes of a case ------------------------------------------------------------------ */
+
+/* Whether the specification, or a kernel whose stack is measured, can afford a pass: its steps from tap to tap. For a gradient, except of averages, it folds
+ * for each cell all windows that read it. Cases with fewer cells do the same to all kernels. */
 static bool is_affordable(const tarn_plan *plan, tarn_pass pass)
 {
     const tarn_problem *p = &plan->problem;
     bool gradient = pass == TARN_VJP && p->op != TARN_AVG;
-    double steps = (double)(p->planes * p->lanes);
-    if (THOROUGH && !gradient)
-        return true;
+    double steps = (double)(p->planes * p->lanes) * (p->op >= TARN_SMOOTH ? 8 : 1); /* exponentials and powers */
     for (int a = 0; a < p->spatial; a++) {
         double taps = (double)min_i64(p->axis[a].kernel, p->axis[a].size);
         double windows = (double)min_i64(p->axis[a].kernel, p->axis[a].out);
         steps *= taps * (gradient ? (double)p->axis[a].size * windows : (double)p->axis[a].out);
     }
-    return steps < (THOROUGH ? 3e6 : 3e5);
+    return steps < (THOROUGH ? 2e6 : 2e5);
 }
 
 /* Every row of the table that takes the problem and can run here, but for the specification. */
 static void run_pass(const test_case *c, const tarn_plan *plan, tarn_pass pass)
 {
     const uint32_t families = tarn_isa_available() & ~(uint32_t)TARN_ISA_SPEC;
-    expectation e;
-    expect_pass(c, plan, pass, &e);
+    operands expected = place_all(plan, pass, 0, c->seed % 2);
+    const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, pass, TARN_ISA_SPEC);
+    fill_inputs(c, plan, pass, &expected);
+    if (!stack.begin)
+        run_kernel(plan, spec, pass, &expected.tensors, 1, ALL_PARTS);
     for (int k = 0; k < tarn_kernel_row_count; k++) {
         const tarn_kernel_row *row = &tarn_kernel_rows[k];
-        if (row->pass != pass || row->op != c->pool.op || row->dtype != c->x.dtype ||
-            !(row->isa & families) || !row->accepts(&plan->problem))
+        if (!(row->isa & families) || !row->accepts(&plan->problem, pass))
             continue;
-        compare_row(c, plan, row, pass, &e);
+        if (stack.begin) {
+            measure_stack(c, plan, row, pass, &expected);
+            continue;
+        }
+        compare_row(c, plan, row, pass, &expected);
         if (c->seed % 8 == 0)
-            compare_parts(c, plan, row, pass, 3);
+            compare_parts(c, plan, row, pass, &expected, 3);
     }
 }
 
@@ -412,17 +482,15 @@ static void run_case(const test_case *c)
 
 /* ---- Sweeps -------------------------------------------------------------------------------- */
 
-/* The case with every operator, divisor and tie rule that its dtype allows. */
-static void run_operators(test_case c)
+/* The case with every operator, divisor and tie rule that its dtype allows; in any layout, or in the one it has. */
+static void run_each_operator(test_case c, bool any_layout)
 {
+    static const double betas[] = {1, -1, 4, 0.1, -30, 1000, 1e-3, -0.5};
+    static const double powers[] = {1, 2, 3, 1, 2, 1.5, 1e3, 1.0009765625, 7.3, 0x1p60};
     bool floating = c.x.dtype <= TARN_BF16;
-    for (int op = 0; op < TARN_OPS; op++) {
-        if (op >= TARN_SMOOTH && !floating)
-            continue;
+    for (int op = 0; op < (floating ? TARN_OPS : TARN_SMOOTH); op++) {
         int variants = op == TARN_AVG ? 3 : op >= TARN_SMOOTH ? 2 : floating ? 3 : 1;
         for (int variant = 0; variant < variants; variant++) {
-            static const double betas[] = {1, -1, 4, 0.1, -30, 1000, 1e-3, -0.5};
-            static const double powers[] = {1, 2, 3, 1, 2, 1.5, 1e3, 1.0009765625, 7.3, 0x1p60};
             c.pool.op = (tarn_op)op;
             c.pool.ties = op <= TARN_MIN ? (tarn_ties)variant : TARN_TIES_FIRST;
             c.pool.count_include_pad = variant != 1;
@@ -431,13 +499,20 @@ static void run_operators(test_case c)
             c.pool.power = powers[rng_next(&random_state) % 10];
             c.seed = rng_next(&random_state);
             c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-            c.in_layout = (layout)(rng_next(&random_state) % LAYOUTS);
-            c.out_layout = (layout)(rng_next(&random_state) % BROADCAST);
-            if (rng_next(&random_state) % 3 == 0)
-                c.in_layout = c.out_layout = rng_next(&random_state) % 2 ? DENSE : LAST;
+            if (any_layout) {
+                c.in_layout = (layout)(rng_next(&random_state) % LAYOUTS);
+                c.out_layout = (layout)(rng_next(&random_state) % BROADCAST);
+                if (rng_next(&random_state) % 3 == 0)
+                    c.in_layout = c.out_layout = rng_next(&random_state) % 2 ? DENSE : LAST;
+            }
             run_case(&c);
         }
     }
+}
+
+static void run_operators(test_case c)
+{
+    run_each_operator(c, true);
 }
 
 static test_case shaped_case(tarn_window window, tarn_dtype dtype, int leading, int spatial,
@@ -674,44 +749,6 @@ static void sweep_named(void)
     }
 }
 
-/* Backward in vectors: kernels and strides with rows from one element to three vectors and one, in one plane and
- * in interleaved ones. */
-static void sweep_backward(void)
-{
-    static const int64_t kernels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31};
-    int cases = 0;
-    for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
-        for (int64_t stride = 1; stride <= 4; stride++)
-            for (int64_t width = 1; width <= 49; width += THOROUGH && kernels[k] < 5 ? 1 : 8) {
-                int64_t last = rng_range(&random_state, 0, 1),
-                        height = rng_range(&random_state, 1, 7);
-                int64_t shape[3] = {last ? rng_range(&random_state, 1, kernels[k] < 5 ? 41 : 19) : 2,
-                                    height, width};
-                tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1));
-                test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);
-                for (int a = 0; a < 2; a++) {
-                    c.pool.kernel[a] = kernels[k];
-                    c.pool.stride[a] = stride;
-                    c.pool.pad_lo[a] = rng_range(&random_state, 0, kernels[k] / 2);
-                    c.pool.pad_hi[a] = rng_range(&random_state, 0, kernels[k] / 2);
-                    if (!window_fits(shape[1 + a], kernels[k], 1, c.pool.pad_lo[a],
-                                     c.pool.pad_hi[a]))
-                        c.pool.pad_lo[a] = kernels[k] - 1;
-                }
-                c.pool.ceil_mode = rng_next(&random_state) % 2;
-                c.seed = rng_next(&random_state) / 4 * 4 + (uint64_t)rng_range(&random_state, 0, 1);
-                c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-                c.in_layout = c.out_layout = last ? LAST : DENSE;
-                c.pool.count_include_pad = rng_next(&random_state) % 2;
-                for (int op = TARN_MAX; op <= TARN_AVG; op++) {
-                    c.pool.op = (tarn_op)op;
-                    run_case(&c);
-                    cases++;
-                }
-            }
-    printf("backward: %d cases\n", cases);
-}
-
 /* Single planes of few windows inside them, every combination of tap and window numbers that small.inc takes. */
 static void sweep_small(void)
 {
@@ -741,311 +778,94 @@ static void sweep_small(void)
     printf("small: %d cases\n", cases);
 }
 
-/* Windows of two, three and five taps, on lines, on dense planes and on interleaved ones: rows from one element to three
- * of the longest vectors and one, and now and then a plane that no buffer holds. */
+/* A window on axis a, with any padding; more of it where the window would not fit. */
+static void set_axis(test_case *c, int a, int64_t kernel, int64_t stride, int64_t dilation)
+{
+    int64_t size = c->x.shape[c->x.rank - c->pool.spatial + a], *lo = &c->pool.pad_lo[a], *hi = &c->pool.pad_hi[a];
+    c->pool.kernel[a] = kernel;
+    c->pool.stride[a] = stride;
+    c->pool.dilation[a] = dilation;
+    *lo = rng_next(&random_state) % 2 ? 0 : rng_range(&random_state, 0, kernel - 1);
+    *hi = rng_next(&random_state) % 2 ? 0 : rng_range(&random_state, 0, kernel - 1);
+    if (!window_fits(size, kernel, dilation, *lo, *hi))
+        *lo = dilation * (kernel - 1);
+}
+
+/* What is neither shape nor window; dense tensors or channels last, now and then rows of a longer tensor. */
+static void set_details(test_case *c, bool last)
+{
+    c->pool.ceil_mode = rng_next(&random_state) % 2;
+    c->pool.count_include_pad = rng_next(&random_state) % 2;
+    c->pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
+    c->seed = rng_next(&random_state);
+    c->values = (pattern)(rng_next(&random_state) % PATTERNS);
+    c->in_layout = last ? LAST : rng_next(&random_state) % 8 ? DENSE : CROPPED;
+    c->out_layout = last ? LAST : rng_next(&random_state) % 8 ? DENSE : CROPPED;
+}
+
+/* Max, min and avg. */
+static void run_three(test_case c)
+{
+    for (int op = TARN_MAX; op <= TARN_AVG; op++) {
+        c.pool.op = (tarn_op)op;
+        c.pool.divisor = op == TARN_AVG ? c.pool.divisor : 0;
+        run_case(&c);
+    }
+}
+
+/* Windows of few taps, with every stride, on lines, planes and volumes: rows from one element to three of the longest
+ * vectors and one, channels from few to several vectors, and now and then a plane that no buffer holds. */
 static void sweep_near(int cases)
 {
-    static const int64_t kernels[] = {2, 3, 3, 5};
+    static const int64_t kernels[] = {1, 2, 2, 3, 3, 3, 4, 5};
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
-        bool large = n % 16 == 0, last = n % 4 == 1;
-        int spatial = n % 8 == 6 ? 1 : 2;
-        int64_t kernel = kernels[rng_next(&random_state) % 4];
-        int64_t shape[3] = {rng_range(&random_state, 1, last ? 70 : 2), rng_range(&random_state, 1, large ? 60 : 12),
-                            rng_range(&random_state, 1, large ? 600 : last ? 20 : n % 2 ? 40 : 194)};
-        if (spatial == 1)
-            shape[1] = shape[2];
-        tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES);
-        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
-        for (int a = 0; a < spatial; a++) {
-            c.pool.kernel[a] = kernel;
-            bool halves = kernel == 2 && n % 4; /* which most of kernel 2 is for */
-            c.pool.stride[a] = halves ? 2 : rng_range(&random_state, 1, 2);
-            c.pool.pad_lo[a] = halves ? 0 : rng_range(&random_state, 0, kernel - 1);
-            c.pool.pad_hi[a] = halves ? 0 : rng_range(&random_state, 0, kernel - 1);
-            if (!window_fits(shape[1 + a], kernel, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = kernel - 1;
-        }
-        c.pool.ceil_mode = rng_next(&random_state) % 2;
-        c.pool.count_include_pad = rng_next(&random_state) % 2;
-        c.seed = rng_next(&random_state);
-        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        c.in_layout = last ? LAST : n % 8 == 2 ? CROPPED : DENSE;
-        c.out_layout = last ? LAST : n % 8 == 3 ? CROPPED : DENSE;
-        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
-            c.pool.op = (tarn_op)op;
-            run_case(&c);
-        }
+        bool large = n % 16 == 0, last = n % 4 == 1, many = n % 32 == 5;
+        int spatial = n % 8 == 6 ? 1 : n % 8 == 7 ? 3 : 2;
+        int64_t kernel = kernels[rng_next(&random_state) % 8], strides[] = {kernel, 1, 2, rng_range(&random_state, 1, 6)};
+        int64_t stride = strides[rng_next(&random_state) % 4], shape[4];
+        shape[0] = many ? rng_range(&random_state, 500, 1200) : rng_range(&random_state, 1, last ? 70 : 3);
+        for (int a = 1; a <= spatial; a++)
+            shape[a] = rng_range(&random_state, 1, large ? 60 : spatial == 3 || many ? 5 : last ? 9 : 12);
+        if (!many)
+            shape[spatial] = rng_range(&random_state, 1, large ? 600 : last ? 20 : n % 2 ? 40 : 194);
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, spatial, shape);
+        for (int a = 0; a < spatial; a++)
+            set_axis(&c, a, kernel, stride, n % 5 ? 1 : rng_range(&random_state, 2, 3));
+        set_details(&c, last);
+        run_three(c);
     }
     printf("near: %d cases\n", cases);
 }
 
-/* Windows of three by three, one or two apart, and of five by five, whose columns come first: rows of one vector and of several, with and without a
- * column, or a row, that is missing at either end; few interleaved planes and more than are in hand at once; zeros of
- * both signs, and single NaN; bytes in long rows. */
-static void sweep_threes(int cases)
+/* Gradients: windows that meet and that do not, from winners that are true, nearly true and corrupt; rows and planes of
+ * every count around the lengths of vectors. */
+static void sweep_gradients(int cases)
 {
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
-        bool last = n % 2, many = n % 16 == 1, long_rows = n % 4 == 2;
-        int64_t stride = n % 4 < 2 ? 2 : 1, kernel = long_rows && n % 8 == 6 ? 5 : 3;
-        int64_t shape[3] = {last ? 8 * rng_range(&random_state, 1, 5) : rng_range(&random_state, 1, 3),
-                            rng_range(&random_state, 1, many ? 3 : 9),
-                            rng_range(&random_state, long_rows ? 112 : last ? 1 : 8,
-                                      long_rows ? 150 : many ? 4 : last ? 9 : 60)};
-        if (many)
-            shape[0] = 16 * rng_range(&random_state, 60, 75);
-        test_case c = shaped_case(TARN_SLIDING, TARN_F32, 1, 2, shape);
-        for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = kernel;
-            c.pool.stride[a] = stride;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, kernel / 2);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel - 1);
-            if (!window_fits(shape[1 + a], kernel, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = c.pool.pad_hi[a] = kernel / 2;
-        }
-        c.pool.ceil_mode = rng_next(&random_state) % 2;
-        c.pool.op = rng_next(&random_state) % 4 ? TARN_MAX : TARN_MIN;
-        c.seed = rng_next(&random_state);
-        c.values = n % 16 == 6 ? LONE_NAN : n % 3 ? (pattern)(rng_next(&random_state) % PATTERNS) : LONE_ZERO;
-        c.in_layout = last ? LAST : n % 8 == 4 ? CROPPED : DENSE;
-        c.out_layout = last ? LAST : DENSE;
-        run_case(&c);
-        shape[2] = rng_range(&random_state, 448, 520);
-        c.x = tarn_view_dense(NULL, rng_next(&random_state) % 2 ? TARN_U8 : TARN_I8, 3, shape);
-        if (long_rows)
-            run_case(&c);
-    }
-    printf("threes: %d cases\n", cases);
-}
-
-/* The gradients of windows of three by three, one or two apart on both axes: planes of one patch and of several. */
-static void sweep_patches(int cases)
-{
-    if (!THOROUGH)
-        cases = cases / 16 + 1;
-    for (int n = 0; n < cases; n++) {
-        bool last = n % 4 == 3, large = n % 8 == 0;
-        int64_t stride = 1 + n / 4 % 2, shape[3] = {rng_range(&random_state, last ? 16 : 1, last ? 70 : 2),
-                                                    rng_range(&random_state, 1, large ? 60 : 20),
-                                                    rng_range(&random_state, 1, large ? 600 : last ? 30 : 50)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % (TARN_BF16 + 1)), 1, 2, shape);
-        for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = 3;
-            c.pool.stride[a] = stride;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, 2);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, 2);
-            if (!window_fits(shape[1 + a], 3, 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = 2;
-        }
-        c.pool.ceil_mode = rng_next(&random_state) % 2;
-        c.pool.count_include_pad = rng_next(&random_state) % 2;
-        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
-        c.seed = rng_next(&random_state);
-        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        c.in_layout = last ? LAST : n % 16 == 2 ? CROPPED : DENSE;
-        c.out_layout = last ? LAST : n % 16 == 6 ? CROPPED : DENSE;
-        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
-            c.pool.op = (tarn_op)op;
-            c.only_saved = op != TARN_AVG;
-            run_case(&c);
-        }
-    }
-    printf("patches: %d cases\n", cases);
-}
-
-/* Windows that do not meet, with gaps between them or none, on one to three axes, in planes that are interleaved and fill
- * vectors, whole or not; and in dense ones, pairs of columns that fill vectors. */
-static void sweep_apart(int cases)
-{
-    if (!THOROUGH)
-        cases = cases / 16 + 1;
-    for (int n = 0; n < cases; n++) {
-        bool pairs = n % 4 >= 2;
-        int spatial = 1 + (pairs ? 1 + n / 4 % 2 : n % 3);
-        int64_t shape[4] = {n % 2 ? 16 * rng_range(&random_state, 1, 4) : rng_range(&random_state, 16, 70)};
-        for (int a = 0; a < spatial; a++)
-            shape[1 + a] = rng_range(&random_state, 1, 9);
-        if (pairs) {
-            shape[0] = rng_range(&random_state, 1, 3);
-            shape[spatial] = rng_range(&random_state, 2, 150);
-        }
-        tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % (pairs ? TARN_F32 + 1 : TARN_BF16 + 1));
-        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
-        for (int a = 0; a < spatial; a++) {
-            bool two = pairs && (a == spatial - 1 || n / 8 % 4);
-            c.pool.kernel[a] = two ? 2 : rng_range(&random_state, 1, 3);
-            c.pool.stride[a] = c.pool.kernel[a] + (two ? 0 : rng_range(&random_state, 0, 1));
-            c.pool.pad_lo[a] = two ? 0 : rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            c.pool.pad_hi[a] = two ? 0 : rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = c.pool.kernel[a] - 1;
-        }
-        c.pool.ceil_mode = !pairs && rng_next(&random_state) % 2;
-        c.pool.count_include_pad = rng_next(&random_state) % 2;
-        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
-        c.seed = rng_next(&random_state);
-        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        c.in_layout = c.out_layout = !pairs ? LAST : n % 16 == 3 ? CROPPED : DENSE;
-        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
-            c.pool.op = (tarn_op)op;
-            run_case(&c);
-        }
-    }
-    printf("apart: %d cases\n", cases);
-}
-
-/* Large windows, one apart, over planes that are wide enough for streams of rows, or that are interleaved. */
-static void sweep_streams(int cases)
-{
-    if (!THOROUGH)
-        cases = cases / 16 + 1;
-    for (int n = 0; n < cases; n++) {
-        bool last = n % 3 == 1;
-        int64_t shape[3] = {rng_range(&random_state, 1, last ? 40 : 2), rng_range(&random_state, 1, last ? 20 : 40),
-                            last ? rng_range(&random_state, 1, 30) : rng_range(&random_state, 40, n % 8 ? 160 : 3000)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
-        c.in_layout = c.out_layout = last ? LAST : DENSE;
-        for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, last ? 6 : 4, a == n % 2 ? last ? 24 : 64 : 7);
-            c.pool.stride[a] = 1;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
-        }
-        c.pool.count_include_pad = rng_next(&random_state) % 2;
-        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 99);
-        c.seed = rng_next(&random_state);
-        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        for (int op = TARN_MAX; op <= TARN_AVG; op++) {
-            c.pool.op = (tarn_op)op;
-            run_case(&c);
-        }
-    }
-    printf("streams: %d cases\n", cases);
-}
-
-/* One NaN, where kernels look for such before they choose their way: windows of all kinds, in lines and planes. */
-static void sweep_nan(int cases)
-{
-    static const int64_t kernels[] = {2, 3, 3, 5, 6, 9};
-    if (!THOROUGH)
-        cases = cases / 16 + 1;
-    for (int n = 0; n < cases; n++) {
-        bool last = n % 3 == 1;
-        int spatial = n % 4 ? 2 : 1;
-        int64_t kernel = kernels[rng_next(&random_state) % 6], width = rng_range(&random_state, 9, last ? 15 : 90);
-        int64_t shape[3] = {last ? rng_range(&random_state, 8, 40) : 2, rng_range(&random_state, 9, 15), width};
-        if (spatial == 1)
-            shape[1] = width;
-        tarn_dtype dtype = (tarn_dtype)(n % 2 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16));
-        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
-        for (int a = 0; a < spatial; a++) {
-            c.pool.kernel[a] = kernel;
-            c.pool.stride[a] = kernel == 2 ? 2 : kernel == 3 ? n % 5 % 2 + 1 : 1;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, kernel / 2);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, kernel / 2);
-        }
-        c.seed = rng_next(&random_state);
-        c.values = LONE_NAN;
-        c.in_layout = c.out_layout = last ? LAST : DENSE;
+        bool last = n % 2, wide = n % 8 < 2;
+        int64_t shape[3] = {rng_range(&random_state, 1, last ? 41 : 4), rng_range(&random_state, 1, wide ? 5 : 20),
+                            wide ? rng_range(&random_state, 60, 140) : rng_range(&random_state, 1, last ? 20 : 50)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(n % 3 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16)),
+                                  1, 2, shape);
+        int64_t most = n % 16 == 5 ? 31 : 7;
+        for (int a = 0; a < 2; a++)
+            set_axis(&c, a, rng_range(&random_state, 1, most), n % 3 ? rng_range(&random_state, 1, 2)
+                                                                    : rng_range(&random_state, 1, 5), 1);
+        set_details(&c, last);
+        c.only_saved = n % 8 != 3;
+        if (rng_next(&random_state) % 3 == 0) /* nearly true, see fill_inputs() */
+            c.seed = c.seed / 8 * 8 + 4;
         for (int op = TARN_MAX; op <= TARN_MIN; op++) {
             c.pool.op = (tarn_op)op;
+            c.pool.divisor = 0;
             run_case(&c);
         }
-    }
-    printf("lone NaN: %d cases\n", cases);
-}
-
-/* Averages of bytes, one apart, which have running sums: windows of every size, often full of the same byte, as that
- * makes the greatest sums, and sometimes rows that no buffer holds. */
-static void sweep_running(int cases)
-{
-    if (!THOROUGH)
-        cases = cases / 16 + 1;
-    for (int n = 0; n < cases; n++) {
-        bool tall = n % 8 == 5; /* few columns, whose sums are just too large for 16 bits or just not */
-        int64_t longest = n % 4 ? 10 : 64, height = tall ? 70 : rng_range(&random_state, 8, 20);
-        int64_t shape[3] = {1, height, rng_range(&random_state, 60, n % 16 == 1 ? 5000 : tall ? 80 : 200)};
-        tarn_dtype dtype = rng_next(&random_state) % 2 ? TARN_I8 : TARN_U8;
-        test_case c = shaped_case(TARN_SLIDING, dtype, 1, 2, shape);
-        for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, 2, a == 0 && n % 3 == 0 ? 64 : longest);
-            if (tall)
-                c.pool.kernel[a] = a == 0 ? rng_range(&random_state, 25, 64) : 270 / c.pool.kernel[0];
-            c.pool.stride[a] = 1;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = c.pool.pad_hi[a] = c.pool.kernel[a] - 1;
-        }
         c.pool.op = TARN_AVG;
-        c.pool.count_include_pad = rng_next(&random_state) % 4 == 0;
-        c.pool.divisor = rng_next(&random_state) % 8 ? 0 : rng_range(&random_state, 1, 99);
-        c.seed = rng_next(&random_state);
-        c.values = rng_next(&random_state) % 3 ? (pattern)(rng_next(&random_state) % PATTERNS) : EQUAL;
-        c.in_layout = n % 8 == 2 ? CROPPED : DENSE;
-        c.out_layout = n % 8 == 3 ? CROPPED : DENSE;
-        run_case(&c);
-    }
-    printf("running sums: %d cases\n", cases);
-}
-
-/* Windows one apart that are folded by scans: planes side by side, from few to more than are in hand at once, planes whose
- * rows come in pieces, interleaved ones; windows that are higher than their plane. */
-static void sweep_scans(int cases)
-{
-    if (!THOROUGH)
-        cases = cases / 16 + 1;
-    for (int n = 0; n < cases; n++) {
-        bool last = n % 3 == 1, wide = n % 8 == 2;
-        int64_t shape[3] = {last ? rng_range(&random_state, 16, 140) : rng_range(&random_state, 1, wide ? 3 : 40),
-                            rng_range(&random_state, 1, last || wide ? 9 : 20),
-                            rng_range(&random_state, 1, wide ? 1400 : last ? 12 : 40)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
-        for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, 3, n % 5 ? 9 : 33);
-            c.pool.stride[a] = 1;
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            c.pool.pad_hi[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            if (!window_fits(shape[1 + a], c.pool.kernel[a], 1, c.pool.pad_lo[a], c.pool.pad_hi[a]))
-                c.pool.pad_lo[a] = c.pool.kernel[a] - 1;
-        }
-        c.seed = rng_next(&random_state);
-        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        c.in_layout = last ? LAST : n % 8 == 3 ? CROPPED : DENSE;
-        c.out_layout = last ? LAST : n % 8 == 4 ? CROPPED : DENSE;
-        c.pool.op = rng_next(&random_state) % 2 ? TARN_MAX : TARN_MIN;
-        run_case(&c);
-    }
-    printf("scans: %d cases\n", cases);
-}
-
-/* The gradient of windows that meet, from winners that are true, nearly true and corrupt: rows of one to three words of
- * windows, rows and planes of every count around the lengths of vectors, few cells and many. */
-static void sweep_runs(int cases)
-{
-    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
-        bool last = n % 2, wide = n % 8 < 2;
-        int64_t shape[3] = {last ? rng_range(&random_state, 16, 35) : rng_range(&random_state, 1, 5),
-                            rng_range(&random_state, 1, wide ? 5 : 20),
-                            wide ? rng_range(&random_state, 60, 140) : rng_range(&random_state, 16, last ? 40 : 50)};
-        test_case c = shaped_case(TARN_SLIDING, rng_next(&random_state) % 4 ? TARN_F32 : TARN_F64, 1, 2, shape);
-        for (int a = 0; a < 2; a++) {
-            c.pool.kernel[a] = rng_range(&random_state, 3, n % 16 == 5 ? 19 : 7);
-            c.pool.stride[a] = rng_next(&random_state) % 3 ? 1 : rng_range(&random_state, 1, 3);
-            c.pool.pad_lo[a] = rng_range(&random_state, 0, c.pool.kernel[a] - 1);
-            c.pool.pad_hi[a] = c.pool.kernel[a] - 1 - c.pool.pad_lo[a] / 2;
-        }
-        c.only_saved = n % 16 > 1;
-        c.pool.op = n % 4 < 2 ? TARN_MAX : TARN_MIN;
-        c.pool.ties = TARN_TIES_FIRST;
-        c.seed = rng_next(&random_state);
-        if (rng_next(&random_state) % 2) /* nearly true, see run_row() */
-            c.seed = c.seed / 8 * 8 + 4;
-        c.values = (pattern)(rng_next(&random_state) % PATTERNS);
-        c.in_layout = c.out_layout = last ? LAST : DENSE;
+        c.only_saved = false;
         run_case(&c);
     }
     for (int n = 0; n < 80; n++) { /* winners outside the plane, where rows of windows are longer than those of cells */
@@ -1060,7 +880,58 @@ static void sweep_runs(int cases)
         c.values = EQUAL;
         run_case(&c);
     }
-    printf("runs: %d cases\n", cases);
+    printf("gradients: %d cases\n", cases);
+}
+
+/* Large windows, most of stride 1, over planes that are wide, tall or channels last; often full of the same value, which
+ * makes the greatest sums. */
+static void sweep_large(int cases)
+{
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool last = n % 3 == 1, tall = n % 8 == 5;
+        int64_t shape[3] = {rng_range(&random_state, 1, last ? 40 : 3),
+                            tall ? 70 : rng_range(&random_state, 1, last ? 9 : 20),
+                            last ? rng_range(&random_state, 1, 20) : rng_range(&random_state, 20, n % 16 ? 160 : 3000)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+        for (int a = 0; a < 2; a++)
+            set_axis(&c, a, rng_range(&random_state, 4, a == n % 2 ? last ? 24 : 64 : 9),
+                     rng_next(&random_state) % 3 ? 1 : rng_range(&random_state, 1, 4), n % 7 ? 1 : 2);
+        set_details(&c, last);
+        if (rng_next(&random_state) % 3 == 0)
+            c.values = EQUAL;
+        run_three(c);
+    }
+    printf("large windows: %d cases\n", cases);
+}
+
+/* One NaN, or -0, where kernels look for such before they choose their way: windows of all kinds, in lines and planes. */
+static void sweep_nan(int cases)
+{
+    static const int64_t kernels[] = {2, 3, 3, 5, 6, 9};
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        bool last = n % 3 == 1;
+        int spatial = n % 4 ? 2 : 1;
+        int64_t kernel = kernels[rng_next(&random_state) % 6], width = rng_range(&random_state, 9, last ? 15 : 90);
+        int64_t shape[3] = {last ? rng_range(&random_state, 8, 40) : 2, rng_range(&random_state, 9, 15), width};
+        if (spatial == 1)
+            shape[1] = width;
+        tarn_dtype dtype = (tarn_dtype)(n % 2 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16));
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
+        for (int a = 0; a < spatial; a++)
+            set_axis(&c, a, kernel, rng_range(&random_state, 1, 3), 1);
+        set_details(&c, last);
+        c.values = n % 4 < 3 ? LONE_NAN : LONE_ZERO;
+        c.pool.divisor = 0;
+        for (int op = TARN_MAX; op <= TARN_MIN; op++) {
+            c.pool.op = (tarn_op)op;
+            run_case(&c);
+        }
+    }
+    printf("lone NaN and -0: %d cases\n", cases);
 }
 
 static int64_t any_power(int most)
@@ -1202,38 +1073,92 @@ static void sweep_weights(int cases)
     printf("weights: %d cases\n", cases);
 }
 
+/* What fills the buffers of kernels: long rows, many channels, large windows, many planes and axes. */
+static void sweep_stack(void)
+{
+    static const char *const problems[] = {
+        "max k3s1p1 f32 1x9x5000",         "max k3s2p1 f32 2x4x56x56",         "max k64,5s1p32,2 f32 1x70x300",
+        "max k3000s1 d1 f32 1x6000",       "max k7s7 f32 1x70x700",            "max k3s1p1 f32 1x3000x4x5 last",
+        "max k5s1p2 f32 1x64x9x9 last",    "max k31s1p15 f32 1x17x16x16 last", "max k3s3 f32 1x4x50x50",
+        "max k3s1p2e2 f32 2x20x300",       "max k3,3,3s1p1 f32 1x2x5x9x200",   "max k2,2,2s2 f32 1x33x7x9x10 last",
+        "max k7,7,7s1p3 f32 1x2x9x16x16",  "max global f32 1x20x30x30",        "max global f32 1x600x9x9 last",
+        "max a7,7 f32 3x57x61",            "max a3,5 f32 1x100x19x21 last",    "max a3 d1 f32 1x10000",
+        "max a90,90 f32 1x40x40",          "max k2,2,2,2s1 f32 6x7x8x90",      "max k8,8s1p4 f32 1x64x12x12 last",
+    };
+    static const tarn_dtype dtypes[] = {TARN_F64, TARN_F32, TARN_BF16, TARN_U8, TARN_I32, TARN_I64};
+#if defined(TARN_SANITIZED) || !defined(__OPTIMIZE__)
+    printf("stack: not in this build, whose frames are larger\n");
+    return;
+#endif
+    stack = guarded_make(LARGE_STACK);
+    for (size_t k = 0; k < sizeof problems / sizeof problems[0]; k++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+            test_case c = {.seed = 0};
+            tarn_error error;
+            tarn_status status = tarn_problem_parse(problems[k], &c.pool, &c.x, &error);
+            CHECK(status == TARN_OK, "%s: %s", problems[k], error.message);
+            c.x.dtype = dtypes[d];
+            c.in_layout = c.out_layout = strstr(problems[k], "last") ? LAST : DENSE;
+            run_each_operator(c, false);
+        }
+    stack.begin = NULL;
+    printf("stack: at most %lld of %d bytes\n", (long long)deepest_stack, STACK_BYTES);
+}
+
+/* Problems that once went wrong, with all kinds of values: rows that only dilation skips, windows in the padding between
+ * others, adaptive windows beside a single one, few channels that are done again. */
+static void sweep_found(void)
+{
+    static const char *const problems[] = {
+        "max k3,3s2,2p6:2,0e3,2 i8 3x2x30", "max k3,3s2,2p6:2,0e3,2 f32 3x2x30",
+        "max k2,2s1,2p3,0e2,3 f64 2x2x5x9", "max k3,3s1,1p2:0,0e2,3 f64 2x5x156",
+        "max a3,900 f32 5x2",               "min a20,60 f32 2x23x128",
+        "max k16,1s1 i16 1x900x16x1 last",  "max k3s1p1 f16 1x5x7x9 last",
+    };
+    int cases = 0;
+    for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)
+        for (int run = 0; run < 4 * PATTERNS; run++) {
+            test_case c = {.seed = (uint64_t)(run * 7919 + 1)};
+            tarn_error error;
+            CHECK(tarn_problem_parse(problems[n], &c.pool, &c.x, &error) == TARN_OK, "%s", error.message);
+            c.values = (pattern)(run % PATTERNS);
+            c.in_layout = c.out_layout = run / PATTERNS % 2 ? CROPPED : DENSE;
+            if (strstr(problems[n], "last"))
+                c.in_layout = c.out_layout = LAST;
+            run_case(&c);
+            cases++;
+        }
+    printf("found: %d cases\n", cases);
+}
+
 int main(int argc, char **argv)
 {
     random_state.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     for (int run = 0; run < 2; run++)
         for (int k = 0; k < OPERANDS; k++)
             arenas[run][k] = guarded_make(ARENA_BYTES);
-    const char *only = argc > 2 ? argv[2] : "all"; /* a sweep by its name, or all but the one that takes longest */
+    const char *only = argc > 2 ? argv[2] : NULL; /* a sweep by its name */
 #define SWEEP(name, call)                                                                          \
-    if (!strcmp(only, "all") || !strcmp(only, name) || (!strcmp(only, "others") && strcmp(name, "named"))) \
+    if (!only || !strcmp(only, name))                                                              \
         call
     SWEEP("1-D", sweep_1d());
     SWEEP("named", sweep_named());
-    SWEEP("backward", sweep_backward());
     SWEEP("small", sweep_small());
-    SWEEP("near", sweep_near(1200));
-    SWEEP("streams", sweep_streams(100));
+    SWEEP("near", sweep_near(1500));
+    SWEEP("gradients", sweep_gradients(700));
+    SWEEP("large", sweep_large(250));
     SWEEP("nan", sweep_nan(300));
-    SWEEP("running", sweep_running(400));
-    SWEEP("scans", sweep_scans(120));
-    SWEEP("threes", sweep_threes(900));
-    SWEEP("patches", sweep_patches(300));
-    SWEEP("apart", sweep_apart(300));
-    SWEEP("runs", sweep_runs(600));
     SWEEP("huge", sweep_huge());
-    SWEEP("whole", sweep_whole(600));
+    SWEEP("whole", sweep_whole(500));
     SWEEP("adaptive", sweep_adaptive(300));
     SWEEP("weights", sweep_weights(300));
     SWEEP("2-D", sweep_random("2-D", 3000, 2, 2, 9, 5, 4));
     SWEEP("3-D", sweep_random("3-D", 800, 3, 3, 6, 4, 3));
     SWEEP("rank", sweep_random("rank to 8", 400, 4, 8, 3, 2, 2));
     SWEEP("long", sweep_random("long rows", 300, 1, 1, 60, 18, 20));
-    SWEEP("large", sweep_random("large windows", 150, 2, 2, 13, 8, 3));
+    SWEEP("13x13", sweep_random("windows to 8x8", 150, 2, 2, 13, 8, 3));
+    SWEEP("stack", sweep_stack());
+    SWEEP("found", sweep_found());
 #undef SWEEP
     return finish_checks();
 }

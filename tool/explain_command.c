@@ -8,10 +8,9 @@ static void format_families(char *text, size_t room, uint32_t mask)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (int bit = 0; tarn_isa_name(bit) && used < room; bit++)
-        if (mask >> bit & 1)
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
-                                     tarn_isa_name(bit));
+    for (uint32_t isa = TARN_ISA_SPEC; isa <= TARN_ISA_AVX512 && used < room; isa <<= 1)
+        if (mask & isa)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", tarn_isa_name(isa));
 }
 
 typedef struct {

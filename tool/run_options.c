@@ -10,14 +10,11 @@ static bool read_isa(const tool_call *call, uint32_t *mask, tarn_complaint *comp
     uint32_t chosen = 0;
     for (const char *list = call->value[OPTION_ISA]; *list;) {
         size_t length = strcspn(list, ",");
-        int bit = 0;
-        while (tarn_isa_name(bit) && (strlen(tarn_isa_name(bit)) != length ||
-                                      memcmp(tarn_isa_name(bit), list, length) != 0))
-            bit++;
-        if (!tarn_isa_name(bit))
+        uint32_t family = tarn_isa_named(list, length);
+        if (!family)
             return tool_complain_option(complaint, OPTION_ISA, "'%.*s' is no kernel family",
                                         (int)(length < 40 ? length : 40), list);
-        chosen |= UINT32_C(1) << bit;
+        chosen |= family;
         list += length + (list[length] == ',');
     }
     if (!(chosen & tarn_isa_available()))

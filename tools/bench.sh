@@ -2,8 +2,11 @@
 # usage: tools/bench.sh core [arguments of build/bench/bench]
 #        tools/bench.sh peers [arguments of bench/peers/run_peers.py]
 #        tools/bench.sh counts [rows]
+#        tools/bench.sh population [arguments of bench/population/run_population.py]
 # Runs a measurement and writes numbers, tables and plots to a folder named after the CPU, below
-# $RESULTS (build/bench/results). What `make bench`, `make bench-peers` and `make bench-counts` call.
+# $RESULTS (build/bench/results). What `make bench`, `make bench-peers`, `make bench-counts` and
+# `make bench-population` call. A population has SEED=n (1) and COUNT=n (120); it may be another
+# build's: BUILD=<its directory> (build), PEERS=<Python environment with the peers> (build/peers).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,32 +40,60 @@ build_natives() {
         echo 'XNNPACK is left out: its interface has changed' >&2
 }
 
-run_peers() {
-    if [ build/libtarn.a -nt build/bench/libtarn_bench_parts.so ]; then
-        echo 'build/bench/libtarn_bench_parts.so is older than the library: make bench-peers builds both' >&2
+check_parts() { # check_parts <build> <target of make>
+    if [ "$1/libtarn.a" -nt "$1/bench/libtarn_bench_parts.so" ]; then
+        echo "$1/bench/libtarn_bench_parts.so is older than the library: make $2 builds both" >&2
         exit 1
     fi
+}
+
+run_peers() {
+    check_parts build bench-peers
     build_natives
     build/peers/bin/python bench/peers/run_peers.py --build build --csv build/bench/peers.csv "$@"
     file_results build/bench/peers.csv
 }
 
-# Instructions that a program executes, counted by callgrind: the same in every run.
-instructions() { # instructions <row> <pass> <calls>
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" --threads 1 --pass "$2" --calls "$3" "$1" 2>&1 >/dev/null |
-        sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+# The Python package on the library of this build, without installing it: the training step runs through it.
+build_package() { # build_package <python> <build> <folder>
+    local source headers flags='-std=gnu11 -O2 -shared -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp'
+    source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$2/CMakeCache.txt")
+    headers=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    rm -rf "$3"
+    mkdir -p "$3/tarn"
+    cp "$source"/python/tarn/*.py "$3/tarn/"
+    # shellcheck disable=SC2086
+    gcc $flags -I"$source/include" -I"$headers" "$source"/python/src/*.c "$2/libtarn.a" -lm -lpthread \
+        -o "$3/tarn/_core.abi3.so" || echo 'the training step is left out: the package does not build' >&2
 }
 
-# Eleven calls less one call are ten calls, whatever setting up costs.
-run_counts() {
-    local row pass outputs one eleven
-    echo 'row,pass,outputs,instructions_per_output'
-    "$program" --threads 1 --calls 1 "$@" | while IFS=, read -r row pass outputs; do
-        one=$(instructions "$row" "$pass" 1)
-        eleven=$(instructions "$row" "$pass" 11)
-        awk -v row="$row" -v pass="$pass" -v n="$outputs" -v i="$((eleven - one))" \
-            'BEGIN { printf "%s,%s,%d,%.2f\n", row, pass, n, i / 10 / n }'
-    done
+# libdnnl finds its own libraries by our rpath only if it is of the old kind.
+build_onednn3() { # build_onednn3 <peers> <folder>
+    mkdir -p "$2"
+    gcc -std=c11 -O2 -Wall -Wextra -shared -fPIC -I"$1/include" bench/population/peer_onednn3.c \
+        -o "$2/libpeer_onednn3.so" -L"$1/lib" -ldnnl -Wl,--disable-new-dtags,-rpath,"$1/lib" ||
+        echo 'oneDNN is left out: onednn-devel is not installed' >&2
+}
+
+run_population() {
+    local build peers csv folder compiler seed=${SEED:-1}
+    build=$(realpath "${BUILD:-build}")
+    peers=$(realpath "${PEERS:-build/peers}")
+    csv=$build/bench/population-$seed.csv
+    check_parts "$build" bench-population
+    compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+    build_package "$peers/bin/python" "$build" "$build/bench/python"
+    build_onednn3 "$peers" "$build/bench/peers"
+    # Freed memory is kept, so that peers that allocate their results do not fault it in again in every
+    # call. SYCL, which oneDNN runs on, is told where its driver for CPUs is.
+    MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_TOP_PAD_=67108864 OMP_NUM_THREADS=1 \
+        OCL_ICD_FILENAMES=$peers/lib/libintelocl.so PYTHONPATH=$build/bench/python \
+        "$peers/bin/python" bench/population/run_population.py --build "$build" --csv "$csv" \
+        --compiler "$("$compiler" --version | head -n 1)" --seed "$seed" ${COUNT:+--count "$COUNT"} "$@"
+    folder=$results/$(python3 bench/report/bench_report.py --slug <(grep '^#' "$csv"))
+    mkdir -p "$folder"
+    cp "$csv" "$folder/"
+    python3 bench/population/summary.py "$csv" | tee "$folder/population-$seed.md"
 }
 
 task=${1:-}
@@ -73,10 +104,11 @@ peers) run_peers "$@" ;;
 counts)
     # shellcheck disable=SC2086
     [ $# -gt 0 ] || set -- $counted_rows
-    run_counts "$@" | tee build/bench/counts.csv
+    tools/counts.py "$program" "$@" | tee build/bench/counts.csv
     ;;
+population) run_population "$@" ;;
 *)
-    sed -n '2,4s/^# //p' "$0" >&2
+    sed -n '2,5s/^# //p' "$0" >&2
     exit 1
     ;;
 esac

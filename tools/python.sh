@@ -39,7 +39,7 @@ wheel)
 test)
     need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx
     # The package is tested here; the kernels, which give the same bits, by the other stages.
-    install build/python-test -Ccmake.define.TARN_VECTORS=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
+    install build/python-test -Ccmake.define.TARN_AVX2=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
     # Two at a time: the differential test alone takes half of the time.
     $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
     ;;

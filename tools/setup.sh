@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage format bench peers counts
-#                                              neon avx512
-# Installs the Debian packages that are missing, and says nothing if none is. The group peers also makes
-# a Python environment in build/peers, the group test one in build/venv, the group avx512 a Linux in build/bochs.
+#                                              population neon avx512
+# Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
+# make a Python environment in build/peers, the group test one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
 
 missing=
@@ -57,9 +57,10 @@ need_clang_runtimes() {
 # What the comparison runs against, in an environment of its own. A library that has no package for
 # this machine is left out of the comparison, which says so.
 peer_packages='numpy torch==2.13.0 onnx onnxruntime openvino opencv-python-headless scipy tinybrain'
-make_peers() {
+population_packages='numpy torch==2.13.0 onednn-devel'
+make_peers() { # make_peers <package>...
     [ -x build/peers/bin/python ] || python3 -m venv build/peers
-    for package in $peer_packages; do
+    for package; do
         build/peers/bin/pip show --quiet "${package%%=*}" >/dev/null 2>&1 && continue
         echo "tools/setup.sh: installing $package"
         build/peers/bin/pip install --quiet "$package" || echo "tools/setup.sh: $package is left out" >&2
@@ -89,7 +90,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts|neon|avx512>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts|population|neon|avx512>...'
 for group; do
     case $group in
     build)
@@ -108,6 +109,7 @@ for group; do
         need pkg-config has pkg-config
         need python3 has python3
         need binutils has readelf
+        need valgrind has valgrind
         need python3-venv python3 -c 'import ensurepip'
         ;;
     pictures) need python3 has python3 ;;
@@ -127,6 +129,10 @@ for group; do
         need libpthreadpool-dev includes pthreadpool.h
         ;;
     counts) need valgrind has valgrind ;;
+    population)
+        need python3-venv python3 -c 'import ensurepip, venv'
+        need python3-dev python3 -c "$python_header"
+        ;;
     neon)
         need gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
         need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdlib.h
@@ -153,7 +159,12 @@ case " $* " in
     ;;
 esac
 case " $* " in
-*' peers '*) make_peers ;;
+# shellcheck disable=SC2086
+*' peers '*) make_peers $peer_packages ;;
+esac
+case " $* " in
+# shellcheck disable=SC2086
+*' population '*) make_peers $population_packages ;;
 esac
 case " $* " in
 *' avx512 '*) make_bochs ;;

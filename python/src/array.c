@@ -364,9 +364,9 @@ static int import_dlpack(const module_state *state, PyObject *object, const char
 }
 
 /* Tensors that record gradients would lose them here in silence. */
-static int check_no_gradient(PyObject *object, const char *name)
+static int check_no_gradient(const module_state *state, PyObject *object, const char *name)
 {
-    PyObject *flag = PyObject_GetAttrString(object, "requires_grad");
+    PyObject *flag = PyObject_GetAttr(object, state->requires_grad);
     int is = flag ? PyObject_IsTrue(flag) : 0;
     Py_XDECREF(flag);
     PyErr_Clear();
@@ -383,7 +383,7 @@ static int import_exchange(const module_state *state, PyObject *object, const ch
                            array *array)
 {
     dlpack_tensor tensor;
-    if (check_no_gradient(object, name) || array->class.exchange->borrow(object, &tensor))
+    if (check_no_gradient(state, object, name) || array->class.exchange->borrow(object, &tensor))
         return -1;
     return view_of_dlpack(state, &tensor, name, &array->view);
 }

@@ -188,16 +188,20 @@ static int parse_output_size(module_state *state, PyObject *object, PyObject *x,
     return keeps ? keep_sizes(state, object, x, pool) : 0;
 }
 
+static int parse_adaptive(module_state *state, PyObject *const *args, tarn_pool *pool)
+{
+    *pool = tarn_max_pool((int)PyLong_AsLong(args[1]));
+    pool->op = (tarn_op)PyLong_AsLong(args[0]);
+    pool->window = TARN_ADAPTIVE;
+    return PyErr_Occurred() ? -1 : parse_output_size(state, args[3], args[2], pool);
+}
+
 /* (op, ndim, x, output_size, return_indices, out) */
 static PyObject *adaptive(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
+    tarn_pool pool;
     module_state *state = state_of(module);
-    if (check_count(count, 6))
-        return NULL;
-    tarn_pool pool = tarn_max_pool((int)PyLong_AsLong(args[1]));
-    pool.op = (tarn_op)PyLong_AsLong(args[0]);
-    pool.window = TARN_ADAPTIVE;
-    if (PyErr_Occurred() || parse_output_size(state, args[3], args[2], &pool))
+    if (check_count(count, 6) || parse_adaptive(state, args, &pool))
         return NULL;
     return run_forward(state, &pool, args[2], args[4], args[5], FRAME_FIRST);
 }
@@ -216,6 +220,107 @@ static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t coun
     if (PyErr_Occurred() || parse_ties(args[4], &pool.ties))
         return NULL;
     return run_forward(state_of(module), &pool, args[2], Py_False, args[5], FRAME_ANY);
+}
+
+/* ---- Forward and backward of a training step ----------------------------------------------- */
+
+/* (y, winners, pool, form): what vjp_saved() wants. Where winners are None a backward needs x, or for means
+ * the form alone. */
+static PyObject *run_saved(module_state *state, pooling *call)
+{
+    PyObject *form = NULL, *pool = NULL, *all = NULL;
+    bool keeps = keeps_winners(call->pool);
+    call->pass = keeps ? TARN_FORWARD_SAVED : TARN_FORWARD;
+    call->form = &form;
+    PyObject *made = pooling_run(state, call);
+    if (made && form)
+        pool = pool_create(state->pool_type, state, call->pool);
+    if (pool && keeps)
+        all = PyTuple_Pack(4, PyTuple_GetItem(made, 0), PyTuple_GetItem(made, 1), pool, form);
+    else if (pool)
+        all = PyTuple_Pack(4, made, Py_None, pool, form);
+    Py_XDECREF(made);
+    Py_XDECREF(pool);
+    Py_XDECREF(form);
+    return all;
+}
+
+/* As sliding(), without the last two arguments. */
+static PyObject *sliding_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    tarn_pool pool;
+    module_state *state = state_of(module);
+    if (check_count(count, INDICES) || parse_sliding(state, args, &pool))
+        return NULL;
+    pooling call = {.pool = &pool, .object = {[TARN_X] = args[X]}, .frame = FRAME_BATCH};
+    return run_saved(state, &call);
+}
+
+/* As adaptive(), without the last two arguments. */
+static PyObject *adaptive_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    tarn_pool pool;
+    module_state *state = state_of(module);
+    if (check_count(count, 4) || parse_adaptive(state, args, &pool))
+        return NULL;
+    pooling call = {.pool = &pool, .object = {[TARN_X] = args[2]}, .frame = FRAME_FIRST};
+    return run_saved(state, &call);
+}
+
+/* A pool object's descriptor; NULL with TypeError. */
+static const tarn_pool *parse_pool(const module_state *state, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, state->pool_type))
+        return pool_of(object);
+    PyErr_Format(PyExc_TypeError, "%R is not a pool", object);
+    return NULL;
+}
+
+/* (pool, x, y, winners): the same for a pool, with arrays to write to or None */
+static PyObject *pool_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    module_state *state = state_of(module);
+    const tarn_pool *pool = check_count(count, 4) ? NULL : parse_pool(state, args[0]);
+    pooling call = {.pool = pool};
+    if (!pool)
+        return NULL;
+    call.object[TARN_X] = args[1];
+    call.object[TARN_Y] = args[2];
+    call.object[WINNERS] = args[3];
+    return run_saved(state, &call);
+}
+
+/* A pair of sizes and strides; the dtype is not set. */
+static int parse_form(PyObject *form, tarn_view *view)
+{
+    if (!PyTuple_Check(form) || PyTuple_Size(form) != 2) {
+        PyErr_Format(PyExc_TypeError, "%R is not a pair of sizes and strides", form);
+        return -1;
+    }
+    view->rank = parse_shape(PyTuple_GetItem(form, 0), view->shape);
+    int strides = view->rank < 0 ? -1 : parse_shape(PyTuple_GetItem(form, 1), view->strides);
+    if (strides >= 0 && strides != view->rank)
+        return raise_argument("%d sizes, but %d strides", view->rank, strides);
+    return strides < 0 ? -1 : 0;
+}
+
+/* (pool, form, winners, gy): gx. */
+static PyObject *vjp_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    module_state *state = state_of(module);
+    tarn_view x;
+    const tarn_pool *pool = check_count(count, 4) ? NULL : parse_pool(state, args[0]);
+    if (!pool || parse_form(args[1], &x))
+        return NULL;
+    if (args[2] == Py_None && pool->op != TARN_AVG) {
+        PyErr_SetString(PyExc_TypeError, "winners may be None for means only");
+        return NULL;
+    }
+    pooling call = {.pool = pool,
+                    .pass = args[2] == Py_None ? TARN_VJP : TARN_VJP_SAVED,
+                    .object = {[TARN_GY] = args[3], [WINNERS] = args[2]},
+                    .x = &x};
+    return pooling_run(state, &call);
 }
 
 /* ---- Pad, unpad, unpool -------------------------------------------------------------------- */
@@ -427,6 +532,10 @@ PyMethodDef functions[] = {
     {"sliding_pool", FAST(sliding_pool), NULL},
     {"adaptive", FAST(adaptive), NULL},
     {"global_", FAST(global), NULL},
+    {"sliding_saved", FAST(sliding_saved), NULL},
+    {"adaptive_saved", FAST(adaptive_saved), NULL},
+    {"pool_saved", FAST(pool_saved), NULL},
+    {"vjp_saved", FAST(vjp_saved), NULL},
     {"pad", FAST(pad), NULL},
     {"unpad", FAST(unpad), NULL},
     {"unpool", FAST(unpool), NULL},

@@ -99,7 +99,9 @@ static int execute(PyObject *module)
     module_state *state = PyModule_GetState(module);
     state->module = module; /* borrowed: the state is part of it */
     state->error = import_error();
-    if (!state->error || add_type(module, &tensor_spec, &state->tensor_type) ||
+    state->requires_grad = PyUnicode_InternFromString("requires_grad");
+    if (!state->error || !state->requires_grad ||
+        add_type(module, &tensor_spec, &state->tensor_type) ||
         add_type(module, &pool_spec, &state->pool_type) ||
         add_type(module, &graph_spec, &state->graph_type))
         return -1;
@@ -126,6 +128,7 @@ static int clear(PyObject *module)
     module_state *state = PyModule_GetState(module);
     plan_cache_clear(state);
     Py_CLEAR(state->error);
+    Py_CLEAR(state->requires_grad);
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->pool_type);
     Py_CLEAR(state->graph_type);

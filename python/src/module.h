@@ -27,7 +27,8 @@ typedef struct {
 
 typedef struct {
     PyObject *module;
-    PyObject *error; /* tarn.Error */
+    PyObject *error;         /* tarn.Error */
+    PyObject *requires_grad; /* the word */
     PyTypeObject *tensor_type, *pool_type, *graph_type;
     array_class classes[CLASSES];
     int class_count;

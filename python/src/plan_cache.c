@@ -69,6 +69,7 @@ static void destroy_entry(plan_entry *entry)
 {
     for (int k = 0; k < TARN_OPERANDS; k++)
         Py_XDECREF(entry->shape[k]);
+    Py_XDECREF(entry->form);
     tarn_plan_destroy(entry->plan);
     free(entry);
 }
@@ -172,23 +173,39 @@ static bool is_row_major(const tarn_view *view)
     return true;
 }
 
+/* Remembers `made` in the entry, unless another thread was faster. */
+static PyObject *keep_object(module_state *state, PyObject **place, PyObject *made)
+{
+    STATE_LOCK(state);
+    PyObject *late = *place ? made : NULL;
+    if (!late)
+        *place = made;
+    STATE_UNLOCK(state);
+    Py_XDECREF(late);
+    return *place;
+}
+
 PyObject *plan_shape(module_state *state, plan_entry *entry, tarn_operand operand)
 {
     if (entry->shape[operand])
         return entry->shape[operand];
     tarn_view view;
     tarn_plan_layout(entry->plan, operand, &view, NULL);
-    PyObject *shape = make_tuple(view.rank, view.shape);
-    STATE_LOCK(state);
-    bool late = entry->shape[operand] != NULL; /* Another thread was faster. */
-    if (!late) {
-        entry->dense[operand] = is_row_major(&view);
-        entry->shape[operand] = shape;
-    }
-    STATE_UNLOCK(state);
-    if (late)
-        Py_XDECREF(shape);
-    return entry->shape[operand];
+    entry->dense[operand] = is_row_major(&view);
+    return keep_object(state, &entry->shape[operand], make_tuple(view.rank, view.shape));
+}
+
+PyObject *plan_form(module_state *state, plan_entry *entry)
+{
+    if (entry->form)
+        return entry->form;
+    tarn_view gx;
+    tarn_plan_layout(entry->plan, TARN_GX, &gx, NULL);
+    PyObject *shape = make_tuple(gx.rank, gx.shape), *strides = make_tuple(gx.rank, gx.strides);
+    PyObject *form = shape && strides ? PyTuple_Pack(2, shape, strides) : NULL;
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return keep_object(state, &entry->form, form);
 }
 
 void plan_cache_clear(module_state *state)

@@ -349,6 +349,12 @@ static PyObject *pool_flat(PyObject *object, void *unused)
     return PyBool_FromLong(pool_of(object)->flat);
 }
 
+static PyObject *pool_keeps_winners(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(keeps_winners(pool_of(object)));
+}
+
 static PyGetSetDef pool_attributes[] = {
     {"op", pool_op, NULL, "The operator: _core.MAX and its like.", NULL},
     {"window", pool_window, NULL, "'sliding', 'adaptive' or 'global'.", NULL},
@@ -359,6 +365,8 @@ static PyGetSetDef pool_attributes[] = {
     {"power", pool_power, NULL, "The p of Lp's norm.", NULL},
     {"ceil", pool_ceil, NULL, "Whether a last window may hang over the edge.", NULL},
     {"flat", pool_flat, NULL, "Whether a global pool drops the spatial axes.", NULL},
+    {"keeps_winners", pool_keeps_winners, NULL,
+     "Whether a gradient needs the winners and not x: max and min with the tie rule 'first'.", NULL},
     {"text", pool_text, NULL, "The pool as the words of a problem string; see parse().", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -9,24 +9,26 @@ _Thread_local int pooling_threads_here;
 /* A pass over fewer elements takes about as long as giving the GIL away, or waking a thread. */
 enum { FEW_FOR_GIL = 4096, FEW_FOR_THREADS = 65536 };
 
-/* Which operands a pass reads and makes, closed by -1; x is read by all. */
+/* Which operands a pass reads and makes, closed by -1; x is read where it is given. */
 static const struct {
-    int reads[2], makes[3];
+    int reads[3], makes[3];
 } passes[TARN_PASSES] = {
     [TARN_FORWARD] = {{-1}, {TARN_Y, -1}},
+    [TARN_FORWARD_SAVED] = {{-1}, {TARN_Y, WINNERS, -1}},
     [TARN_FORWARD_INDICES] = {{-1}, {TARN_Y, TARN_INDICES, -1}},
     [TARN_JVP] = {{TARN_DX, -1}, {TARN_DY, -1}},
     [TARN_VJP] = {{TARN_GY, -1}, {TARN_GX, -1}},
+    [TARN_VJP_SAVED] = {{TARN_GY, WINNERS, -1}, {TARN_GX, -1}},
 };
-static const char *const names[TARN_OPERANDS] = {"x", "out", "dx", "out", "out", "gy", "out"};
+static const char *const names[OPERANDS] = {"x", "out", "dx", "out", "out", "gy", "out", "winners"};
 
 /* The tensors of a call. */
 typedef struct {
-    array array[TARN_OPERANDS]; /* valid where `given` */
-    result result[3];           /* valid below `made` */
-    bool given[TARN_OPERANDS];
+    array array[OPERANDS]; /* valid where `given`; that of x in any case */
+    result result[3];      /* valid below `made` */
+    bool given[OPERANDS];
     int made;
-    void *data[TARN_OPERANDS];
+    void *data[OPERANDS];
 } tensors;
 
 static int64_t count_elements(const tarn_view *view)
@@ -63,9 +65,20 @@ static int read_operand(module_state *state, const pooling *call, int operand, b
     return 0;
 }
 
+/* x of a backward that does not read it: a layout. Results are of the library that gy comes from. */
+static void set_layout(const pooling *call, tensors *tensors)
+{
+    array *x = &tensors->array[TARN_X], *gy = &tensors->array[TARN_GY];
+    x->view = *call->x;
+    x->view.dtype = gy->view.dtype;
+    x->class = gy->class;
+    x->object = gy->object;
+    tensors->data[TARN_X] = NULL;
+}
+
 static int read_operands(module_state *state, const pooling *call, tensors *tensors)
 {
-    if (read_operand(state, call, TARN_X, false, tensors))
+    if (call->object[TARN_X] && read_operand(state, call, TARN_X, false, tensors))
         return -1;
     for (const int *k = passes[call->pass].reads; *k >= 0; k++)
         if (read_operand(state, call, *k, false, tensors))
@@ -73,6 +86,8 @@ static int read_operands(module_state *state, const pooling *call, tensors *tens
     for (const int *k = passes[call->pass].makes; *k >= 0; k++)
         if (read_operand(state, call, *k, true, tensors))
             return -1;
+    if (!call->object[TARN_X])
+        set_layout(call, tensors);
     return 0;
 }
 
@@ -92,20 +107,53 @@ static int check_frame(const module_state *state, const pooling *call, const tar
     return 0;
 }
 
+/* ---- Winners ------------------------------------------------------------------------------- */
+
+bool keeps_winners(const tarn_pool *pool)
+{
+    return (pool->op == TARN_MAX || pool->op == TARN_MIN) && pool->ties == TARN_TIES_FIRST;
+}
+
+static tarn_dtype winner_dtype(const tarn_plan *plan, const tarn_view *y)
+{
+    int64_t count = count_elements(y), bytes = (int64_t)tarn_plan_saved_bytes(plan);
+    return bytes <= count ? TARN_U8 : bytes == 4 * count ? TARN_I32 : TARN_I64;
+}
+
+/* Dense, and laid out as y: what the library takes for granted. */
+static int check_winners(const module_state *state, const tarn_plan *plan, const tarn_view *winners)
+{
+    tarn_view y;
+    int64_t last = 0;
+    tarn_plan_layout(plan, TARN_Y, &y, NULL);
+    bool fits = winners->rank == y.rank && winners->dtype == winner_dtype(plan, &y);
+    for (int a = 0; fits && a < y.rank; a++) {
+        fits = winners->shape[a] == y.shape[a] &&
+               (y.shape[a] <= 1 || (winners->strides[a] == y.strides[a] && y.strides[a] > 0));
+        last += y.shape[a] > 1 ? (y.shape[a] - 1) * y.strides[a] : 0;
+    }
+    if (fits && (count_elements(&y) == 0 || last + 1 == count_elements(&y)))
+        return 0;
+    return raise_status(state, TARN_BAD_LAYOUT, -1, "winners are not laid out as the values are");
+}
+
 /* ---- Results ------------------------------------------------------------------------------- */
 
 static int make_result(module_state *state, plan_entry *entry, int operand, tensors *tensors)
 {
-    PyObject *shape = plan_shape(state, entry, (tarn_operand)operand);
+    tarn_operand like = operand == WINNERS ? TARN_Y : (tarn_operand)operand;
+    PyObject *shape = plan_shape(state, entry, like);
     const array *x = &tensors->array[TARN_X];
     result *result = &tensors->result[tensors->made];
     if (!shape)
         return -1;
     tarn_view layout;
     layout.dtype = operand == TARN_INDICES ? TARN_I64 : x->view.dtype;
-    if (!entry->dense[operand] || x->class.kind != ARRAY_NUMPY)
-        tarn_plan_layout(entry->plan, (tarn_operand)operand, &layout, NULL);
-    if (result_prepare(state, x, &layout, shape, entry->dense[operand], result))
+    if (!entry->dense[like] || x->class.kind != ARRAY_NUMPY || operand == WINNERS)
+        tarn_plan_layout(entry->plan, like, &layout, NULL);
+    if (operand == WINNERS)
+        layout.dtype = winner_dtype(entry->plan, &layout);
+    if (result_prepare(state, x, &layout, shape, entry->dense[like], result))
         return -1;
     tensors->made++;
     tensors->data[operand] = result->data;
@@ -153,10 +201,14 @@ static tarn_status run_pass(const tarn_plan *plan, tarn_pass pass, void *const *
     switch (pass) {
     case TARN_FORWARD:
         return tarn_forward(plan, data[TARN_X], data[TARN_Y], NULL, error);
+    case TARN_FORWARD_SAVED:
+        return tarn_forward(plan, data[TARN_X], data[TARN_Y], data[WINNERS], error);
     case TARN_FORWARD_INDICES:
         return tarn_forward_indices(plan, data[TARN_X], data[TARN_Y], data[TARN_INDICES], error);
     case TARN_JVP:
         return tarn_jvp(plan, data[TARN_X], data[TARN_DX], NULL, data[TARN_DY], error);
+    case TARN_VJP_SAVED:
+        return tarn_vjp(plan, NULL, data[WINNERS], data[TARN_GY], data[TARN_GX], error);
     default:
         return tarn_vjp(plan, data[TARN_X], NULL, data[TARN_GY], data[TARN_GX], error);
     }
@@ -175,21 +227,33 @@ static tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, const tensors
 static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
 {
     const tarn_view *x = &tensors->array[TARN_X].view, *layout[TARN_OPERANDS] = {NULL};
+    tarn_view y;
     if (call->frame != FRAME_ANY && check_frame(state, call, x))
         return NULL;
     for (int k = TARN_X + 1; k < TARN_OPERANDS; k++)
         if (tensors->given[k])
             layout[k] = &tensors->array[k].view;
+    if (tensors->given[WINNERS] && !layout[TARN_Y]) { /* They were laid out as y was. */
+        y = tensors->array[WINNERS].view;
+        y.dtype = x->dtype;
+        layout[TARN_Y] = &y;
+    }
     plan_entry *entry = plan_get(state, call->pool, x, layout, threads_for(x));
     if (!entry)
         return NULL;
     tarn_error error;
     PyObject *made = NULL;
-    if (!make_results(state, call, entry, tensors)) {
+    bool bad = tensors->given[WINNERS] &&
+               check_winners(state, entry->plan, &tensors->array[WINNERS].view);
+    if (!bad && !make_results(state, call, entry, tensors)) {
         if (run_plan(entry->plan, call->pass, tensors, &error))
             raise_error(state, &error);
         else
             made = finish_results(state, call, tensors);
+        if (made && call->form) {
+            *call->form = plan_form(state, entry);
+            Py_XINCREF(*call->form);
+        }
     }
     plan_put(state, entry);
     return made;
@@ -199,14 +263,14 @@ PyObject *pooling_run(module_state *state, const pooling *call)
 {
     tensors tensors; /* Large: only what is used is set. */
     tensors.made = 0;
-    for (int k = 0; k < TARN_OPERANDS; k++)
+    for (int k = 0; k < OPERANDS; k++)
         tensors.given[k] = false;
     PyObject *made = NULL;
     if (!read_operands(state, call, &tensors))
         made = run_tensors(state, call, &tensors);
     for (int k = 0; k < tensors.made; k++)
         result_drop(&tensors.result[k]); /* Those finished are empty. */
-    for (int k = 0; k < TARN_OPERANDS; k++)
+    for (int k = 0; k < OPERANDS; k++)
         if (tensors.given[k])
             array_release(&tensors.array[k]);
     return made;

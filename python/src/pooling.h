@@ -8,16 +8,25 @@
  * any first axis empty, as PyTorch's adaptive functions have it. */
 typedef enum { FRAME_ANY, FRAME_BATCH, FRAME_FIRST } frame;
 
+/* Operands of a pass: the library's, and the winners that a backward needs instead of x. They are an array
+ * of y's shape and order of axes, dense: bytes, or integers of 4 or 8 bytes for larger windows. */
+enum { WINNERS = TARN_OPERANDS, OPERANDS };
+
 /* What to run. The objects are the inputs of the pass, and the arrays to write to; a result that is NULL
- * or None is made. */
+ * or None is made. A backward without x (from winners, or of means) has its layout instead. */
 typedef struct {
     const tarn_pool *pool;
     tarn_pass pass;
-    PyObject *object[TARN_OPERANDS];
+    PyObject *object[OPERANDS];
     frame frame;
+    const tarn_view *x; /* the layout of x if there is no object */
+    PyObject **form;    /* if not NULL, receives plan_form(), a new reference */
 } pooling;
 
-/* The result of the pass (y; y and indices; dy; gx), a new reference; NULL with an exception. */
+/* Whether a backward of the pool needs winners and not x: max and min, where the first of equals wins. */
+bool keeps_winners(const tarn_pool *pool);
+
+/* The result of the pass (y; y and indices or winners; dy; gx), a new reference; NULL with an exception. */
 PyObject *pooling_run(module_state *state, const pooling *call);
 
 /* Threads of passes: for the process, and for this thread (0: as the process). */

@@ -14,6 +14,7 @@ tensor([[[0., 1.],
 
 import contextlib
 import functools
+import math
 import operator
 
 import torch
@@ -27,7 +28,10 @@ from .functional import _unpooled_sizes
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _transforms_are_active = torch._C._are_functorch_transforms_active
+_is_compiling = torch.compiler.is_compiling
 _modes_are_active = torch._C._len_torch_dispatch_stack
+_is_traced = torch._C._get_tracing_state
+_has_storage = torch._C._has_storage
 
 # ---- Descriptors ---------------------------------------------------------------------------------
 # An operator gets its pool as the words of a problem string, such as "max k3s2p1": text can be traced,
@@ -43,7 +47,7 @@ def _hashable(value):
     return tuple(value) if isinstance(value, list) else value
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096, typed=True)
 def _remembered_text(*arguments):
     return _core.sliding_pool(*arguments, False, None).text
 
@@ -81,13 +85,24 @@ def _output_shape(text, shape):
 # ---- Kernels -------------------------------------------------------------------------------------
 
 
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def _is_last(x):
+    """Whether x is channels last, and not contiguous at the same time."""
+    return (x.dim() in _CHANNELS_LAST and not x.is_contiguous()
+            and x.is_contiguous(memory_format=_CHANNELS_LAST[x.dim()]))
+
+
+def _memory_format(shape, last):
+    return _CHANNELS_LAST[len(shape)] if last else torch.contiguous_format
+
+
 def _empty(shape, like, dtype=None):
     """A tensor for a result: channels last if ``like`` is, else contiguous."""
-    layout = torch.contiguous_format
-    for rank, name in ((4, torch.channels_last), (5, torch.channels_last_3d)):
-        if len(shape) == like.dim() == rank and not like.is_contiguous():
-            layout = name if like.is_contiguous(memory_format=name) else layout
-    return torch.empty(shape, dtype=dtype or like.dtype, device=like.device, memory_format=layout)
+    last = len(shape) == like.dim() and _is_last(like)
+    return torch.empty(shape, dtype=dtype or like.dtype, device=like.device,
+                       memory_format=_memory_format(shape, last))
 
 
 def _forward(x, pool):
@@ -103,8 +118,25 @@ def _jvp(x, dx, pool):
     return _pool(pool).jvp(x.detach(), dx.detach(), out=_empty(_output_shape(pool, x.shape), x))
 
 
+def _laid_out(gy, rank, last):
+    """gy as y lies: backward kernels are many times slower where it lies otherwise."""
+    return gy.detach().contiguous(memory_format=_memory_format(gy.shape, last and gy.dim() == rank))
+
+
 def _vjp(x, gy, pool):
-    return _pool(pool).vjp(x.detach(), gy.detach(), out=_empty(x.shape, x))
+    return _pool(pool).vjp(x.detach(), _laid_out(gy, x.dim(), _is_last(x)), out=_empty(x.shape, x))
+
+
+def _saved(x, pool):
+    return _core.pool_saved(_pool(pool), x.detach(), *_fake_saved(x, pool))[:2]
+
+
+def _vjp_saved(winners, gy, size, last, pool):
+    gx = torch.empty(size, device="meta", memory_format=_memory_format(size, last))
+    if winners is not None and torch.empty_like(winners, device="meta").stride() != winners.stride():
+        winners = winners.contiguous()  # They had gaps, or were broadcast.
+    gy = _laid_out(gy, len(size), last)
+    return _core.vjp_saved(_pool(pool), (gx.shape, gx.stride()), winners, gy)
 
 
 def _unpool(x, indices, size):
@@ -130,6 +162,35 @@ def _fake_jvp(x, dx, pool):
 
 def _fake_vjp(x, gy, pool):
     return _empty(x.shape, x)
+
+
+def _axis_taps(pool, axis, size):
+    """How many taps the largest window of an axis has."""
+    if pool.window == "sliding":
+        return axis[0]
+    if pool.window == "global":
+        return size
+    rest = size % axis[-1]
+    return size // axis[-1] + (2 if rest > 1 else rest)
+
+
+def _taps(pool, shape):
+    sizes = shape[len(shape) - len(pool.axes):]
+    return [_axis_taps(pool, *pair) for pair in zip(pool.axes, sizes)]
+
+
+def _fake_saved(x, pool):
+    if not _pool(pool).keeps_winners:
+        raise Error(f"{pool!r} keeps no winners: max and min with the tie rule 'first' do")
+    taps = math.prod(_taps(_pool(pool), x.shape))
+    dtype = torch.uint8 if taps <= 255 else torch.int32 if taps < 2**31 else torch.int64
+    shape = _output_shape(pool, x.shape)
+    return _empty(shape, x), _empty(shape, x, dtype)
+
+
+def _fake_vjp_saved(winners, gy, size, last, pool):
+    return torch.empty(size, dtype=gy.dtype, device=gy.device,
+                       memory_format=_memory_format(size, last))
 
 
 def _fake_unpool(x, indices, size):
@@ -218,6 +279,54 @@ class _Forward(torch.autograd.Function):
         return torch.ops.tarn.pool_jvp(*saved, dx, ctx.pool)
 
 
+class _ForwardSaved(torch.autograd.Function):
+    """Max and min where the first of equals wins: a backward needs the winners, and not x."""
+
+    @staticmethod
+    def forward(x, pool):
+        return _below(torch.ops.tarn.pool_saved, x, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.pool = inputs
+        ctx.size, ctx.last = x.shape, _is_last(x)
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1])
+        ctx.save_for_forward(x)
+
+    @staticmethod
+    def backward(ctx, gy, _):
+        arguments = gy, ctx.size, ctx.last, ctx.pool
+        return torch.ops.tarn.pool_vjp_saved(*ctx.saved_tensors, *arguments), None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, dx, _):
+        return torch.ops.tarn.pool_jvp(*saved, dx, ctx.pool), None
+
+
+class _ForwardMean(torch.autograd.Function):
+    """Means are linear: a backward needs the shape of x only."""
+
+    @staticmethod
+    def forward(x, pool):
+        return _below(torch.ops.tarn.pool, x, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.pool = inputs
+        ctx.size, ctx.last = x.shape, _is_last(x)
+
+    @staticmethod
+    def backward(ctx, gy):
+        return torch.ops.tarn.pool_vjp_saved(None, gy, ctx.size, ctx.last, ctx.pool), None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, dx, _):
+        return torch.ops.tarn.pool(dx, ctx.pool)
+
+
 class _ForwardIndices(torch.autograd.Function):
     @staticmethod
     def forward(x, pool):
@@ -293,8 +402,52 @@ class _Vjp(torch.autograd.Function):
 
 def _at(tensor, indices, ndim):
     """The elements of ``tensor`` at flat positions in its last axes; 0 where an index is -1."""
-    flat = tensor.flatten(-ndim).gather(-1, indices.flatten(-ndim).clamp(min=0))
-    return flat.reshape(indices.shape).masked_fill(indices < 0, 0)
+    flat, places = (part.reshape(*part.shape[:-ndim], math.prod(part.shape[-ndim:]))
+                    for part in (tensor, indices))
+    return flat.gather(-1, places.clamp(min=0)).reshape(indices.shape).masked_fill(indices < 0, 0)
+
+
+def _winner_indices(winners, size, pool):
+    """Where the winners lie in the flattened last axes: from their positions in their windows."""
+    pool, lead = _pool(pool), len(size) - len(_pool(pool).axes)
+    if pool.flat:
+        winners = winners.reshape(*winners.shape, *[1] * len(pool.axes))
+    rest, index, step = winners.long(), 0, 1
+    for a, taps in reversed(list(enumerate(_taps(pool, size)))):
+        _, stride, dilation, lo, _, out = pool.axes[a]
+        n, at = size[lead + a], torch.arange(winners.shape[lead + a], device=winners.device)
+        start = {"sliding": at * stride - lo, "adaptive": at * n // out, "global": at}[pool.window]
+        start = start.reshape(-1, *[1] * (len(pool.axes) - 1 - a))
+        index = index + (start + rest % taps * (dilation if pool.window == "sliding" else 1)) * step
+        rest, step = rest // taps, step * n
+    return index.masked_fill(winners == (255 if winners.dtype == torch.uint8 else -1), -1)
+
+
+class _VjpSaved(torch.autograd.Function):
+    @staticmethod
+    def forward(winners, gy, size, last, pool):
+        return _below(torch.ops.tarn.pool_vjp_saved, winners, gy, size, last, pool)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        winners, _, *ctx.rest = inputs
+        kept = [] if winners is None else [winners]
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
+
+    @staticmethod
+    def backward(ctx, v):
+        size, _, pool = ctx.rest
+        if not ctx.saved_tensors:
+            return None, torch.ops.tarn.pool(v, pool), None, None, None
+        ndim = len(_pool(pool).axes)
+        chosen = _at(v, _winner_indices(*ctx.saved_tensors, size, pool), ndim)
+        return None, chosen.reshape(ctx.saved_tensors[0].shape), None, None, None
+
+    @staticmethod
+    @_outer_tangents
+    def jvp(ctx, saved, _, tgy, *rest):
+        return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), tgy, *ctx.rest)
 
 
 class _Unpool(torch.autograd.Function):
@@ -337,6 +490,12 @@ def _batched(op, tensors, outputs):
     return rule
 
 
+def _batched_vjp_saved(info, axes, winners, gy, size, last, pool):
+    winners = winners if winners is None else _first(winners, axes[0], info.batch_size)
+    gy = _first(gy, axes[1], info.batch_size)
+    return torch.ops.tarn.pool_vjp_saved(winners, gy, [info.batch_size, *size], False, pool), 0
+
+
 def _plain_apply(function):
     """``function.apply`` without its detour through functorch: when the dispatcher calls an autograd
     kernel, functorch has already chosen the layer that is to be differentiated."""
@@ -351,26 +510,103 @@ def _plain_apply(function):
     return kernel
 
 
+def _pool_with_autograd():
+    """The autograd kernel of ``pool``: what a backward will need depends on the pool."""
+    with_x, with_winners, with_nothing = map(_plain_apply, (_Forward, _ForwardSaved, _ForwardMean))
+
+    def kernel(x, pool):
+        if _pool(pool).op == _core.AVG:
+            return with_nothing(x, pool)
+        if _pool(pool).keeps_winners and x.requires_grad and torch.is_grad_enabled():
+            return with_winners(x, pool)[0]
+        return with_x(x, pool)
+
+    return kernel
+
+
 _library = torch.library.Library("tarn", "DEF")
 
 
-def _register(schema, tensors, outputs, kernel, fake, function):
+def _register(schema, kernel, fake, autograd, rule):
     name = schema.partition("(")[0]
     _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
     _library.impl(name, kernel, "CPU")
     torch.library.register_fake(f"tarn::{name}", fake, lib=_library)
-    _library.impl(name, _plain_apply(function), "Autograd")
-    rule = _batched(getattr(torch.ops.tarn, name), tensors, outputs)
+    _library.impl(name, autograd, "Autograd")
+    rule = rule if callable(rule) else _batched(getattr(torch.ops.tarn, name), *rule)
     torch.library.register_vmap(f"tarn::{name}", rule, lib=_library)
 
 
-_register("pool(Tensor x, str pool) -> Tensor", 1, 1, _forward, _fake_forward, _Forward)
-_register("pool_indices(Tensor x, str pool) -> (Tensor, Tensor)", 1, 2, _indices, _fake_indices,
-          _ForwardIndices)
-_register("pool_jvp(Tensor x, Tensor dx, str pool) -> Tensor", 2, 1, _jvp, _fake_jvp, _Jvp)
-_register("pool_vjp(Tensor x, Tensor gy, str pool) -> Tensor", 2, 1, _vjp, _fake_vjp, _Vjp)
-_register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", 2, 1, _unpool, _fake_unpool,
-          _Unpool)
+_register("pool(Tensor x, str pool) -> Tensor", _forward, _fake_forward, _pool_with_autograd(),
+          (1, 1))
+_register("pool_indices(Tensor x, str pool) -> (Tensor, Tensor)", _indices, _fake_indices,
+          _plain_apply(_ForwardIndices), (1, 2))
+_register("pool_saved(Tensor x, str pool) -> (Tensor, Tensor)", _saved, _fake_saved,
+          _plain_apply(_ForwardSaved), (1, 2))
+_register("pool_jvp(Tensor x, Tensor dx, str pool) -> Tensor", _jvp, _fake_jvp, _plain_apply(_Jvp),
+          (2, 1))
+_register("pool_vjp(Tensor x, Tensor gy, str pool) -> Tensor", _vjp, _fake_vjp, _plain_apply(_Vjp),
+          (2, 1))
+_register("pool_vjp_saved(Tensor? winners, Tensor gy, SymInt[] size, bool last, str pool) -> Tensor",
+          _vjp_saved, _fake_vjp_saved, _plain_apply(_VjpSaved), _batched_vjp_saved)
+_register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", _unpool, _fake_unpool,
+          _plain_apply(_Unpool), (2, 1))
+
+# ---- Without the dispatcher ----------------------------------------------------------------------
+# It takes longer than pooling a small tensor, and for a plain tensor in eager mode has nothing to do.
+
+
+def _is_plain(x):
+    """Whether x is an ordinary tensor, its numbers what its memory says, and nobody looks on: no
+    compiler, tracer, tangent, transform or mode."""
+    return (not _is_compiling() and type(x) is torch.Tensor and x.is_cpu
+            and _has_storage(x) and not x.is_neg() and not x._is_zerotensor()
+            and forward_ad._current_level < 0 and not _transforms_are_active()
+            and _modes_are_active() == 0 and _is_traced() is None)
+
+
+def _records(x):
+    return x.requires_grad and torch.is_grad_enabled()
+
+
+class _ForwardStep(torch.autograd.Function):
+    """A pool in eager mode. The backward falls back to the operators if it is itself recorded,
+    transformed or traced."""
+
+    @staticmethod
+    def forward(ctx, x, function, op, ndim, arguments):
+        y, winners, ctx.pool, ctx.form = function(op, ndim, x.detach(), *arguments)
+        if winners is not None:
+            ctx.save_for_backward(winners)
+        elif op != _core.AVG:
+            ctx.save_for_backward(x)
+        ctx.stride = y.stride()
+        return y
+
+    @staticmethod
+    def backward(ctx, gy):
+        saved, pool = ctx.saved_tensors, ctx.pool
+        if torch.is_grad_enabled() or not _is_plain(gy):
+            return _vjp_by_operators(pool, ctx.form, saved, gy), None, None, None, None
+        if gy.stride() != ctx.stride:  # as _laid_out()
+            gy = torch.empty_strided(gy.shape, ctx.stride, dtype=gy.dtype).copy_(gy)
+        elif gy.requires_grad:
+            gy = gy.detach()
+        if saved and not pool.keeps_winners:
+            gx = pool.vjp(saved[0].detach(), gy)
+        else:
+            gx = _core.vjp_saved(pool, ctx.form, saved[0] if saved else None, gy)
+        return gx, None, None, None, None
+
+
+def _vjp_by_operators(pool, form, saved, gy):
+    if saved and not pool.keeps_winners:
+        return torch.ops.tarn.pool_vjp(*saved, gy, pool.text)
+    last = _is_last(torch.empty_strided(*form, device="meta"))
+    return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), gy, form[0], last, pool.text)
+
+
+_record = super(torch.autograd.Function, _ForwardStep).apply
 
 # ---- Functions -----------------------------------------------------------------------------------
 
@@ -386,17 +622,39 @@ def _check_frame(x, ndim, filled=None):
                         "TARN_BAD_SHAPE")
 
 
-def _is_plain(x):
-    """Whether nobody but the caller looks on: no compiler, gradient, tangent, transform or mode. Then
-    the dispatcher, which takes longer than pooling a small tensor, has nothing to do."""
-    return (not torch.compiler.is_compiling() and type(x) is torch.Tensor and not x.requires_grad
-            and forward_ad._current_level < 0 and not _transforms_are_active()
-            and _modes_are_active() == 0)
-
-
 def _run(x, ndim, text, return_indices=False, filled=None):
     _check_frame(x, ndim, filled)
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
+
+
+def _slide(op, ndim, x, window, return_indices=False):
+    if _is_plain(x):
+        if not _records(x):
+            x = x.detach() if x.requires_grad else x
+            return _core.sliding(op, ndim, x, *window, return_indices, None)
+        if not return_indices:
+            return _record(x, _core.sliding_saved, op, ndim, window)
+    return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
+
+
+def _adapt(op, word, ndim, x, output_size, return_indices=False):
+    if _is_plain(x):
+        if not _records(x):
+            x = x.detach() if x.requires_grad else x
+            return _core.adaptive(op, ndim, x, output_size, return_indices, None)
+        if not return_indices:
+            return _record(x, _core.adaptive_saved, op, ndim, (output_size,))
+    return _run(x, ndim, _adaptive_text(word, x, ndim, output_size), return_indices, filled=1)
+
+
+def _pool_saved(op, ndim, x, pool):
+    return _core.pool_saved(pool, x, None, None)
+
+
+def _globally(op, ndim, x, text):
+    if _is_plain(x) and _records(x):
+        return _record(x, _pool_saved, op, ndim, (_pool(text),))
+    return torch.ops.tarn.pool(x, text)
 
 
 def _named(function, name, doc):
@@ -408,12 +666,8 @@ def _named(function, name, doc):
 def _extreme_function(op, word, ndim):
     def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
              return_indices=False):
-        if _is_plain(input):
-            return _core.sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
-                                 True, None, 1.0, return_indices, None)
-        text = _sliding_text(op, ndim, kernel_size, stride, padding, dilation, ceil_mode, True, None,
-                             1.0)
-        return _run(input, ndim, text, return_indices)
+        window = kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0
+        return _slide(op, ndim, input, window, return_indices)
 
     return _named(pool, f"{word}_pool{ndim}d", f"`tarn.{word}_pool{ndim}d` with autograd.")
 
@@ -421,12 +675,8 @@ def _extreme_function(op, word, ndim):
 def _avg_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
              divisor_override=None):
-        if _is_plain(input):
-            return _core.sliding(_core.AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
-                                 count_include_pad, divisor_override, 1.0, False, None)
-        text = _sliding_text(_core.AVG, ndim, kernel_size, stride, padding, 1, ceil_mode,
-                             count_include_pad, divisor_override, 1.0)
-        return _run(input, ndim, text)
+        window = kernel_size, stride, padding, 1, ceil_mode, count_include_pad, divisor_override, 1.0
+        return _slide(_core.AVG, ndim, input, window)
 
     return _named(pool, f"avg_pool{ndim}d", f"`tarn.avg_pool{ndim}d` with autograd.")
 
@@ -434,12 +684,8 @@ def _avg_function(ndim):
 def _smooth_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
              count_include_pad=True):
-        if _is_plain(input):
-            return _core.sliding(_core.SMOOTH, ndim, input, kernel_size, stride, padding, dilation,
-                                 ceil_mode, count_include_pad, None, beta, False, None)
-        text = _sliding_text(_core.SMOOTH, ndim, kernel_size, stride, padding, dilation, ceil_mode,
-                             count_include_pad, None, beta)
-        return _run(input, ndim, text)
+        window = kernel_size, stride, padding, dilation, ceil_mode, count_include_pad, None, beta
+        return _slide(_core.SMOOTH, ndim, input, window)
 
     return _named(pool, f"smooth_max_pool{ndim}d", f"`tarn.smooth_max_pool{ndim}d` with autograd.")
 
@@ -462,10 +708,7 @@ def _adaptive_text(word, x, ndim, output_size):
 
 def _adaptive_max_function(ndim):
     def pool(input, output_size, return_indices=False):
-        if _is_plain(input):
-            return _core.adaptive(_core.MAX, ndim, input, output_size, return_indices, None)
-        return _run(input, ndim, _adaptive_text("max", input, ndim, output_size), return_indices,
-                    filled=1)
+        return _adapt(_core.MAX, "max", ndim, input, output_size, return_indices)
 
     return _named(pool, f"adaptive_max_pool{ndim}d",
                   f"`tarn.adaptive_max_pool{ndim}d` with autograd.")
@@ -473,9 +716,7 @@ def _adaptive_max_function(ndim):
 
 def _adaptive_avg_function(ndim):
     def pool(input, output_size):
-        if _is_plain(input):
-            return _core.adaptive(_core.AVG, ndim, input, output_size, False, None)
-        return _run(input, ndim, _adaptive_text("avg", input, ndim, output_size), filled=1)
+        return _adapt(_core.AVG, "avg", ndim, input, output_size)
 
     return _named(pool, f"adaptive_avg_pool{ndim}d",
                   f"`tarn.adaptive_avg_pool{ndim}d` with autograd.")
@@ -500,13 +741,14 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_function, (1, 2, 3))
 
 def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
     """`tarn.global_max_pool` with autograd, which follows the tie rule."""
-    text = f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"
-    return torch.ops.tarn.pool(input, text)
+    words = f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"
+    return _globally(_core.MAX, ndim, input, words)
 
 
 def global_avg_pool(input, ndim=2, keepdims=True):
     """`tarn.global_avg_pool` with autograd."""
-    return torch.ops.tarn.pool(input, f"avg {'global' if keepdims else 'flat'} d{ndim}")
+    words = f"avg {'global' if keepdims else 'flat'} d{ndim}"
+    return _globally(_core.AVG, ndim, input, words)
 
 
 # ---- Modules -------------------------------------------------------------------------------------
@@ -625,7 +867,7 @@ def _on_cpu(ours, theirs):
 
     @functools.wraps(ours)
     def pool(input, *args, **kwargs):
-        chosen = ours if input.device.type == "cpu" else theirs
+        chosen = ours if input.is_cpu else theirs
         return chosen(input, *args, **kwargs)
 
     return pool

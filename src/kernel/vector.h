@@ -1,32 +1,36 @@
-/* A thin set of vector operations, the same on every instruction set: vectors of VECTOR_BYTES bytes.
+/* A thin set of vector operations, the same on every instruction set: vectors of VECTOR_BYTES
+ * bytes.
  *
  * Arithmetic, comparison and bit operations are the compiler's own (+ / > & on vector types); a
- * comparison gives a vector of all-ones and all-zeros lanes. What C has no operator for is here, for
- * each element type t of f32 f64 i8 u8 i16 u16 i32 u32 i64 u64:
+ * comparison gives a vector of all-ones and all-zeros lanes. What C has no operator for is
+ * here, for each element type t of f32 f64 i8 u8 i16 u16 i32 u32 i64 u64:
  *
  *   v_t                      the vector; LANES_t its number of lanes
  *   load_t(p)  store_t(p,v)  unaligned
  *   load_part_t(p,n)         the first n < LANES_t elements, zeros behind; reads nothing else
  *   store_part_t(p,v,n)
- *   store_past_t(p,v)        past the caches, to an address that is a multiple of a vector's bytes; f32 f64. After the
- *                            last of them, finish_stores()
- *   READ_NOW(v)              of a variable just loaded, that it be loaded before what follows
- *   store_bytes_t(p,v,n)     the lowest byte of n lanes, of the signed types
+ *   store_past_f32(p,v)      non-temporal, to an address that is a multiple of a vector's bytes;
+ * finish_stores() after
+ *                            the last of them
  *   splat_t(x)
  *   select_t(mask,a,b)       a where mask is set, else b; mask is of the signed type of that width
  *   greater_t(right,left)    right > left ? right : left; so the left one of equals
  *   lesser_t(right,left)     right < left ? right : left
+ *   above_t(a,b) equal_t(a,b) where a > b, where a == b
+ *   if_greater_t(a,b,x,y)    x where a > b, else y: integers of that width; not for unsigned
+ * types, as all three
+ *   if_wins_t(a,b,x,y)       x where a > b, or a == b and x < y; else y
  *   evens_t(a,b) odds_t(a,b) every second lane of a and b, side by side
  *   near_evens_t(a,b) near_odds_t(a,b) in_order_t(v): the same in two steps
+ *   unpack_lo_t unpack_hi_t  a0 b0 a1 b1 ... of the lower, or the upper, half of every 16 bytes;
+ * signed integers
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
- *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64, _u16
- *   store_bytes_of_4(p,v)    the lowest byte of the lanes of four vectors of i32
+ *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
- *   bits_t(mask)             a number with bit k set where lane k of the mask is; t is i32 or i64
- *   pack_i32(v,bits)         the lanes whose bits are set, first; what follows them is not said; longer vectors than 16 bytes
- *   transpose_bytes(rows,at,to) eight runs of eight bytes
- *   transpose_t(rows)        LANES_t vectors as the rows of a square matrix, in place; f32 f64
+ *   bits_i32(mask)           a number with bit k set where lane k of the mask is
+ *   pack_i32(v,bits)         the lanes whose bits are set, first; what follows them is not said;
+ * longer vectors than 16 bytes
  */
 #ifndef TARN_VECTOR_H
 #define TARN_VECTOR_H
@@ -47,6 +51,15 @@ VECTOR_TYPE(u32, uint32_t)
 VECTOR_TYPE(i64, int64_t)
 VECTOR_TYPE(u64, uint64_t)
 #undef VECTOR_TYPE
+
+/* What integer instructions take. */
+#if VECTOR_BYTES == 64
+typedef __m512i v_raw;
+#elif VECTOR_BYTES == 32
+typedef __m256i v_raw;
+#elif defined(__x86_64__)
+typedef __m128i v_raw;
+#endif
 
 /* ---- Whether a mask has a set bit ----------------------------------------------------------- */
 
@@ -77,19 +90,6 @@ static inline uint32_t bits_i32(v_i32 mask)
 #endif
 }
 
-static inline uint32_t bits_i64(v_i64 mask)
-{
-#if VECTOR_BYTES == 64
-    return (uint32_t)_mm512_movepi64_mask((__m512i)mask);
-#elif VECTOR_BYTES == 32
-    return (uint32_t)_mm256_movemask_pd((__m256d)mask);
-#elif defined(__x86_64__)
-    return (uint32_t)_mm_movemask_pd((__m128d)mask);
-#else
-    return (uint32_t)((mask[0] & 1) + (mask[1] & 2));
-#endif
-}
-
 #if VECTOR_BYTES == 64
 static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
 {
@@ -97,17 +97,23 @@ static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
 }
 #elif VECTOR_BYTES == 32
 /* For each set of bits a number, whose bytes are the positions of the bits. */
-#define POSITION(set, k) ((uint64_t)((set) >> (k) & 1) * (k) << 8 * __builtin_popcount((set) & ((1 << (k)) - 1)))
+#define POSITION(set, k)                                                                           \
+    ((uint64_t)((set) >> (k)&1) * (k) << 8 * __builtin_popcount((set) & ((1 << (k)) - 1)))
 #define POSITIONS(set)                                                                             \
-    (POSITION(set, 1) | POSITION(set, 2) | POSITION(set, 3) | POSITION(set, 4) | POSITION(set, 5) | \
-     POSITION(set, 6) | POSITION(set, 7))
-#define POSITIONS_4(set) POSITIONS(set), POSITIONS((set) + 1), POSITIONS((set) + 2), POSITIONS((set) + 3)
-#define POSITIONS_16(set) POSITIONS_4(set), POSITIONS_4((set) + 4), POSITIONS_4((set) + 8), POSITIONS_4((set) + 12)
-#define POSITIONS_64(set) POSITIONS_16(set), POSITIONS_16((set) + 16), POSITIONS_16((set) + 32), POSITIONS_16((set) + 48)
+    (POSITION(set, 1) | POSITION(set, 2) | POSITION(set, 3) | POSITION(set, 4) |                   \
+     POSITION(set, 5) | POSITION(set, 6) | POSITION(set, 7))
+#define POSITIONS_4(set)                                                                           \
+    POSITIONS(set), POSITIONS((set) + 1), POSITIONS((set) + 2), POSITIONS((set) + 3)
+#define POSITIONS_16(set)                                                                          \
+    POSITIONS_4(set), POSITIONS_4((set) + 4), POSITIONS_4((set) + 8), POSITIONS_4((set) + 12)
+#define POSITIONS_64(set)                                                                          \
+    POSITIONS_16(set), POSITIONS_16((set) + 16), POSITIONS_16((set) + 32), POSITIONS_16((set) + 48)
 static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
 {
-    static const uint64_t positions[256] = {POSITIONS_64(0), POSITIONS_64(64), POSITIONS_64(128), POSITIONS_64(192)};
-    __m256i from = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(positions + bits)));
+    static const uint64_t positions[256] = {POSITIONS_64(0), POSITIONS_64(64), POSITIONS_64(128),
+                                            POSITIONS_64(192)};
+    __m256i from =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(positions + bits)));
     return (v_i32)_mm256_permutevar8x32_epi32((__m256i)v, from);
 }
 #undef POSITION
@@ -119,18 +125,32 @@ static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
 
 /* ---- Loads, stores, selection --------------------------------------------------------------- */
 
-/* A part of a vector of `whole` bytes goes by its binary digits: no loop, and no call of memcpy. */
-static inline void copy_part(char *restrict to, const char *restrict from, size_t bytes, size_t whole)
+/* A part of a vector of `whole` bytes goes by its binary digits: no loop, and no call of
+ * memcpy. Not inlined: it would be most of the code of what calls it. */
+static NOT_INLINE void copy_part(char *restrict to, const char *restrict from, size_t bytes,
+                                 size_t whole)
 {
     for (size_t piece = whole / 2; piece > 0; piece /= 2)
         if (bytes & piece) {
             switch (piece) {
-            case 32: memcpy(to, from, 32); break;
-            case 16: memcpy(to, from, 16); break;
-            case 8: memcpy(to, from, 8); break;
-            case 4: memcpy(to, from, 4); break;
-            case 2: memcpy(to, from, 2); break;
-            default: *to = *from; break;
+            case 32:
+                memcpy(to, from, 32);
+                break;
+            case 16:
+                memcpy(to, from, 16);
+                break;
+            case 8:
+                memcpy(to, from, 8);
+                break;
+            case 4:
+                memcpy(to, from, 4);
+                break;
+            case 2:
+                memcpy(to, from, 2);
+                break;
+            default:
+                *to = *from;
+                break;
             }
             to += piece;
             from += piece;
@@ -154,16 +174,6 @@ static inline void copy_part(char *restrict to, const char *restrict from, size_
     {                                                                                              \
         memcpy(p, &v, sizeof v);                                                                   \
     }                                                                                              \
-    static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
-    {                                                                                              \
-        v_##t v = {0};                                                                             \
-        copy_part((char *)&v, p, (size_t)n * sizeof(element), sizeof v);                                     \
-        return v;                                                                                  \
-    }                                                                                              \
-    static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
-    {                                                                                              \
-        copy_part(p, (const char *)&v, (size_t)n * sizeof(element), sizeof v);                               \
-    }                                                                                              \
     static inline v_##t splat_##t(element x)                                                       \
     {                                                                                              \
         return x - (v_##t){0};                                                                     \
@@ -184,15 +194,85 @@ MEMORY_OPERATIONS(i64, int64_t, i64)
 MEMORY_OPERATIONS(u64, uint64_t, i64)
 #undef MEMORY_OPERATIONS
 
-/* Reads v now and not where it is first computed with. Rows that lie one behind the other are to be read in that order:
- * prefetchers that see the later row first fall behind, by half the time of what comes from memory. */
-#if defined(__x86_64__)
-#define READ_NOW(v) __asm__("" : "+x"(v))
-#else
-#define READ_NOW(v) __asm__("" : "+w"(v))
+#define PARTS_BY_COPY(t)                                                                           \
+    static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
+    {                                                                                              \
+        v_##t v = {0};                                                                             \
+        copy_part((char *)&v, p, (size_t)n * sizeof v[0], sizeof v);                               \
+        return v;                                                                                  \
+    }                                                                                              \
+    static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
+    {                                                                                              \
+        copy_part(p, (const char *)&v, (size_t)n * sizeof v[0], sizeof v);                         \
+    }
+#define PARTS_BY_MASK(t, LOAD, STORE)                                                              \
+    static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
+    {                                                                                              \
+        return (v_##t)LOAD(p, n);                                                                  \
+    }                                                                                              \
+    static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
+    {                                                                                              \
+        STORE(p, v, n);                                                                            \
+    }
+#if VECTOR_BYTES == 64
+#define FIRST(n) ((UINT64_C(1) << (n)) - 1)
+#define LOAD_8(p, n) _mm512_maskz_loadu_epi8((__mmask64)FIRST(n), p)
+#define LOAD_16(p, n) _mm512_maskz_loadu_epi16((__mmask32)FIRST(n), p)
+#define LOAD_32(p, n) _mm512_maskz_loadu_epi32((__mmask16)FIRST(n), p)
+#define LOAD_64(p, n) _mm512_maskz_loadu_epi64((__mmask8)FIRST(n), p)
+#define STORE_8(p, v, n) _mm512_mask_storeu_epi8(p, (__mmask64)FIRST(n), (__m512i)(v))
+#define STORE_16(p, v, n) _mm512_mask_storeu_epi16(p, (__mmask32)FIRST(n), (__m512i)(v))
+#define STORE_32(p, v, n) _mm512_mask_storeu_epi32(p, (__mmask16)FIRST(n), (__m512i)(v))
+#define STORE_64(p, v, n) _mm512_mask_storeu_epi64(p, (__mmask8)FIRST(n), (__m512i)(v))
+#elif VECTOR_BYTES == 32
+#define FIRST_32(n)                                                                                \
+    _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define FIRST_64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
+#define LOAD_32(p, n) _mm256_maskload_epi32(p, FIRST_32(n))
+#define LOAD_64(p, n) _mm256_maskload_epi64(p, FIRST_64(n))
+#define STORE_32(p, v, n) _mm256_maskstore_epi32(p, FIRST_32(n), (__m256i)(v))
+#define STORE_64(p, v, n) _mm256_maskstore_epi64(p, FIRST_64(n), (__m256i)(v))
 #endif
+#if VECTOR_BYTES == 64
+PARTS_BY_MASK(i8, LOAD_8, STORE_8)
+PARTS_BY_MASK(u8, LOAD_8, STORE_8)
+PARTS_BY_MASK(i16, LOAD_16, STORE_16)
+PARTS_BY_MASK(u16, LOAD_16, STORE_16)
+#else
+PARTS_BY_COPY(i8)
+PARTS_BY_COPY(u8)
+PARTS_BY_COPY(i16)
+PARTS_BY_COPY(u16)
+#endif
+#if VECTOR_BYTES > 16
+PARTS_BY_MASK(f32, LOAD_32, STORE_32)
+PARTS_BY_MASK(i32, LOAD_32, STORE_32)
+PARTS_BY_MASK(u32, LOAD_32, STORE_32)
+PARTS_BY_MASK(f64, LOAD_64, STORE_64)
+PARTS_BY_MASK(i64, LOAD_64, STORE_64)
+PARTS_BY_MASK(u64, LOAD_64, STORE_64)
+#else
+PARTS_BY_COPY(f32)
+PARTS_BY_COPY(i32)
+PARTS_BY_COPY(u32)
+PARTS_BY_COPY(f64)
+PARTS_BY_COPY(i64)
+PARTS_BY_COPY(u64)
+#endif
+#undef PARTS_BY_COPY
+#undef PARTS_BY_MASK
+#undef FIRST
+#undef LOAD_8
+#undef LOAD_16
+#undef LOAD_32
+#undef LOAD_64
+#undef STORE_8
+#undef STORE_16
+#undef STORE_32
+#undef STORE_64
 
-/* ---- Stores past the caches -------------------------------------------------------------------- */
+/* ---- Stores past the caches --------------------------------------------------------------------
+ * */
 
 /* Ordinary stores read a line of memory before they overwrite it. */
 static inline void store_past_f32(float *p, v_f32 v)
@@ -208,19 +288,6 @@ static inline void store_past_f32(float *p, v_f32 v)
 #endif
 }
 
-static inline void store_past_f64(double *p, v_f64 v)
-{
-#if VECTOR_BYTES == 64
-    _mm512_stream_pd(p, (__m512d)v);
-#elif VECTOR_BYTES == 32
-    _mm256_stream_pd(p, (__m256d)v);
-#elif defined(__x86_64__)
-    _mm_stream_pd(p, (__m128d)v);
-#else
-    store_f64(p, v);
-#endif
-}
-
 /* Before another thread is told that results are there. */
 static inline void finish_stores(void)
 {
@@ -229,16 +296,10 @@ static inline void finish_stores(void)
 #endif
 }
 
-/* Elements before the first at which a vector may be stored past the caches; -1 if there is none, as elements lie askew. */
-static inline int64_t elements_before_past(const void *p, int64_t element_bytes)
-{
-    int64_t before = (int64_t)(-(uintptr_t)p % VECTOR_BYTES);
-    return before % element_bytes ? -1 : before / element_bytes;
-}
+/* ---- Bytes to wider lanes ------------------------------------------------------------------- */
 
-/* ---- Bytes to wider lanes -------------------------------------------------------------------- */
-
-/* As many bytes as there are lanes, widened with zeros. Compilers widen such short vectors lane by lane. */
+/* As many bytes as there are lanes, widened with zeros. Compilers widen such short vectors lane
+ * by lane. */
 static inline v_i32 widen_bytes_i32(const void *p)
 {
 #if VECTOR_BYTES == 64
@@ -267,133 +328,59 @@ static inline v_i64 widen_bytes_i64(const void *p)
 #endif
 }
 
-static inline v_u16 widen_bytes_u16(const void *p)
-{
-#if VECTOR_BYTES == 64
-    return (v_u16)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p));
-#elif VECTOR_BYTES == 32
-    return (v_u16)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
-#elif defined(__x86_64__)
-    return (v_u16)_mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
-#else
-    typedef uint8_t bytes __attribute__((vector_size(LANES_u16)));
-    bytes v;
-    memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, v_u16);
-#endif
-}
+/* ---- Comparisons ---------------------------------------------------------------------------- */
 
-/* The lowest byte of the first n lanes. gcc narrows such vectors lane by lane: on AVX2, bytes are picked in each half,
- * then the halves are joined. */
-#define STORE_BYTES(t, size)                                                                       \
-    static inline void store_bytes_##t(char *p, v_##t v, int64_t n)                                \
+#define COMPARISONS(t, m)                                                                          \
+    static inline v_##m above_##t(v_##t a, v_##t b)                                                \
     {                                                                                              \
-        typedef uint8_t bytes __attribute__((vector_size(VECTOR_BYTES / (size))));                 \
-        bytes low = LOW_BYTES_##t(v, bytes);                                                       \
-        if (n >= LANES_##t)                                                                        \
-            memcpy(p, &low, sizeof low);                                                           \
-        else                                                                                       \
-            copy_part(p, (const char *)&low, (size_t)n, sizeof low);                                           \
+        return a > b;                                                                              \
+    }                                                                                              \
+    static inline v_##m equal_##t(v_##t a, v_##t b)                                                \
+    {                                                                                              \
+        return a == b;                                                                             \
     }
-#define LOW_BYTES_i8(v, bytes) ((bytes)(v))
-#if VECTOR_BYTES == 32
-static inline __m128i joined(__m256i picked)
-{
-    return _mm_unpacklo_epi64(_mm256_castsi256_si128(picked), _mm256_extracti128_si256(picked, 1));
-}
-static inline int64_t low_bytes_i32(v_i32 v)
-{
-    __m256i picked = _mm256_shuffle_epi8((__m256i)v, _mm256_set1_epi32(0x0c080400));
-    __m256i first = _mm256_permutevar8x32_epi32(picked, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
-    return _mm_cvtsi128_si64(_mm256_castsi256_si128(first));
-}
-static inline uint32_t low_bytes_i64(v_i64 v)
-{
-    __m256i picked = _mm256_shuffle_epi8((__m256i)v, _mm256_set1_epi16(0x0800));
-    return (uint16_t)_mm256_extract_epi16(picked, 0) | (uint32_t)(uint16_t)_mm256_extract_epi16(picked, 8) << 16;
-}
-#define LOW_BYTES_i16(v, bytes)                                                                    \
-    ((bytes)joined(_mm256_shuffle_epi8((__m256i)(v), _mm256_setr_epi64x(0x0e0c0a0806040200, 0, 0x0e0c0a0806040200, 0))))
-#define LOW_BYTES_i32(v, bytes) ((bytes)low_bytes_i32(v))
-#define LOW_BYTES_i64(v, bytes) ((bytes)low_bytes_i64(v))
+COMPARISONS(f32, i32)
+COMPARISONS(f64, i64)
+COMPARISONS(i8, i8)
+COMPARISONS(u8, i8)
+COMPARISONS(i16, i16)
+COMPARISONS(u16, i16)
+COMPARISONS(i32, i32)
+COMPARISONS(u32, i32)
+COMPARISONS(u64, i64)
+#if VECTOR_BYTES > 16 || !defined(__x86_64__)
+COMPARISONS(i64, i64)
 #else
-#define LOW_BYTES_i16 __builtin_convertvector
-#define LOW_BYTES_i32 __builtin_convertvector
-#define LOW_BYTES_i64 __builtin_convertvector
+/* SSE2 compares 32 bits at most. The lower halves decide between equal upper ones, by the
+ * borrow of a difference. */
+static inline v_i64 above_i64(v_i64 a, v_i64 b)
+{
+    __m128i above = _mm_cmpgt_epi32((__m128i)a, (__m128i)b),
+            equal = _mm_cmpeq_epi32((__m128i)a, (__m128i)b);
+    __m128i borrow = _mm_and_si128(equal, _mm_sub_epi64((__m128i)b, (__m128i)a));
+    return (v_i64)_mm_shuffle_epi32(_mm_or_si128(above, borrow), 0xf5);
+}
+
+static inline v_i64 equal_i64(v_i64 a, v_i64 b)
+{
+    __m128i equal = _mm_cmpeq_epi32((__m128i)a, (__m128i)b);
+    return (v_i64)_mm_and_si128(equal, _mm_shuffle_epi32(equal, 0xb1));
+}
 #endif
-STORE_BYTES(i8, 1)
-STORE_BYTES(i16, 2)
-STORE_BYTES(i32, 4)
-STORE_BYTES(i64, 8)
-#undef STORE_BYTES
+#undef COMPARISONS
 
-static inline void store_bytes_of_4(void *p, const v_i32 *v)
-{
-#if VECTOR_BYTES <= 32 && defined(__x86_64__)
-    v_i32 low[4];
-    for (int k = 0; k < 4; k++)
-        low[k] = v[k] & 0xff;
-#if VECTOR_BYTES == 32
-    __m256i ab = _mm256_packs_epi32((__m256i)low[0], (__m256i)low[1]);
-    __m256i cd = _mm256_packs_epi32((__m256i)low[2], (__m256i)low[3]), abcd = _mm256_packus_epi16(ab, cd);
-    store_i32(p, (v_i32)_mm256_permutevar8x32_epi32(abcd, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
-#else
-    __m128i ab = _mm_packs_epi32((__m128i)low[0], (__m128i)low[1]);
-    __m128i cd = _mm_packs_epi32((__m128i)low[2], (__m128i)low[3]);
-    store_i32(p, (v_i32)_mm_packus_epi16(ab, cd));
-#endif
-#else
-    for (int k = 0; k < 4; k++)
-        store_bytes_i32((char *)p + k * LANES_i32, v[k], LANES_i32);
-#endif
-}
+/* ---- The greater and the lesser of two ------------------------------------------------------ */
 
-/* ---- Four numbers of 32 bits, on every instruction set ------------------------------------------ */
-
-typedef int32_t v_quad __attribute__((vector_size(16)));
-typedef uint32_t v_unsigned_quad __attribute__((vector_size(16)));
-
-static inline void store_quad(void *p, v_quad v)
-{
-    memcpy(p, &v, sizeof v);
-}
-
-static inline v_quad last_of_quad(v_quad v)
-{
-    return (v_quad){v[3], v[3], v[3], v[3]};
-}
-
-/* From numbers of 16 bits. */
-static inline v_quad quad_of_u16(const void *p)
-{
-#if VECTOR_BYTES > 16
-    return (v_quad)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)p));
-#elif defined(__x86_64__)
-    return (v_quad)_mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)p), _mm_setzero_si128());
-#else
-    typedef uint16_t words __attribute__((vector_size(8)));
-    words v;
-    memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, v_quad);
-#endif
-}
-
-static inline v_quad quad_of_i16(const void *p)
-{
-    return (v_quad)((v_unsigned_quad)quad_of_u16(p) << 16) >> 16;
-}
-
-/* ---- The greater and the lesser of two ------------------------------------------------------- */
-
-/* x86's maxps and minps are these very functions, also for zeros of both signs; AArch64's fmax is not. */
+/* x86's maxps and minps are these very functions, also for zeros of both signs; AArch64's fmax
+ * is not. */
 #define BY_COMPARISON(t)                                                                           \
     static inline v_##t greater_##t(v_##t right, v_##t left)                                       \
     {                                                                                              \
-        return select_##t(right > left, right, left);                                              \
+        return select_##t(above_##t(right, left), right, left);                                    \
     }                                                                                              \
     static inline v_##t lesser_##t(v_##t right, v_##t left)                                        \
     {                                                                                              \
-        return select_##t(right < left, right, left);                                              \
+        return select_##t(above_##t(left, right), right, left);                                    \
     }
 #define BY_INSTRUCTION(t, vector, greater, lesser)                                                 \
     static inline v_##t greater_##t(v_##t right, v_##t left)                                       \
@@ -453,11 +440,75 @@ BY_INSTRUCTION(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
 #undef BY_COMPARISON
 #undef BY_INSTRUCTION
 
-/* ---- NaN ------------------------------------------------------------------------------------- */
+/* ---- Sums of codes -------------------------------------------------------------------------- */
+
+/* They may wrap where nobody looks, between the rows of a block. */
+#define ADDED(t, u)                                                                                \
+    static inline v_##t added_##t(v_##t a, v_##t b)                                                \
+    {                                                                                              \
+        return (v_##t)((v_##u)a + (v_##u)b);                                                       \
+    }
+ADDED(i8, u8)
+ADDED(i16, u16)
+ADDED(i32, u32)
+ADDED(i64, u64)
+#undef ADDED
+
+/* ---- What goes with the greater of two ---------------------------------------------------------
+ * */
+
+#define CHOICES(t, m)                                                                              \
+    static inline v_##m if_greater_##t(v_##t a, v_##t b, v_##m x, v_##m y)                         \
+    {                                                                                              \
+        return select_##m(above_##t(a, b), x, y);                                                  \
+    }                                                                                              \
+    static inline v_##m if_wins_##t(v_##t a, v_##t b, v_##m x, v_##m y)                            \
+    {                                                                                              \
+        return select_##m(above_##t(a, b) | (equal_##t(a, b) & above_##m(y, x)), x, y);            \
+    }
+/* Masks are registers of their own: two masked operations, of which the first is a minimum
+ * where a == b. */
+#define CHOICES_BY_MASK(t, m, vector, bits, GREATER, EQUAL)                                        \
+    static inline v_##m if_greater_##t(v_##t a, v_##t b, v_##m x, v_##m y)                         \
+    {                                                                                              \
+        return (v_##m)_mm512_mask_mov_epi##bits((__m512i)y, GREATER((vector)a, (vector)b),         \
+                                                (__m512i)x);                                       \
+    }                                                                                              \
+    static inline v_##m if_wins_##t(v_##t a, v_##t b, v_##m x, v_##m y)                            \
+    {                                                                                              \
+        __m512i least = _mm512_mask_min_epi##bits((__m512i)y, EQUAL((vector)a, (vector)b),         \
+                                                  (__m512i)x, (__m512i)y);                         \
+        return if_greater_##t(a, b, x, (v_##m)least);                                              \
+    }
+#if VECTOR_BYTES == 64
+#define GREATER_PS(a, b) _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ)
+#define EQUAL_PS(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
+#define GREATER_PD(a, b) _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ)
+#define EQUAL_PD(a, b) _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ)
+CHOICES_BY_MASK(f32, i32, __m512, 32, GREATER_PS, EQUAL_PS)
+CHOICES_BY_MASK(f64, i64, __m512d, 64, GREATER_PD, EQUAL_PD)
+CHOICES_BY_MASK(i8, i8, __m512i, 8, _mm512_cmpgt_epi8_mask, _mm512_cmpeq_epi8_mask)
+CHOICES_BY_MASK(i16, i16, __m512i, 16, _mm512_cmpgt_epi16_mask, _mm512_cmpeq_epi16_mask)
+CHOICES_BY_MASK(i32, i32, __m512i, 32, _mm512_cmpgt_epi32_mask, _mm512_cmpeq_epi32_mask)
+CHOICES_BY_MASK(i64, i64, __m512i, 64, _mm512_cmpgt_epi64_mask, _mm512_cmpeq_epi64_mask)
+#else
+CHOICES(f32, i32)
+CHOICES(f64, i64)
+CHOICES(i8, i8)
+CHOICES(i16, i16)
+CHOICES(i32, i32)
+CHOICES(i64, i64)
+#endif
+#undef CHOICES
+#undef CHOICES_BY_MASK
+
+/* ---- NaN ------------------------------------------------------------------------------------ */
 
 static inline v_i32 unordered_f32(v_f32 a, v_f32 b)
 {
-#if VECTOR_BYTES == 32
+#if VECTOR_BYTES == 64
+    return (v_i32)_mm512_movm_epi32(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q));
+#elif VECTOR_BYTES == 32
     return (v_i32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
 #elif VECTOR_BYTES == 16 && defined(__x86_64__)
     return (v_i32)_mm_cmpunord_ps((__m128)a, (__m128)b);
@@ -468,7 +519,9 @@ static inline v_i32 unordered_f32(v_f32 a, v_f32 b)
 
 static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
 {
-#if VECTOR_BYTES == 32
+#if VECTOR_BYTES == 64
+    return (v_i64)_mm512_movm_epi64(_mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q));
+#elif VECTOR_BYTES == 32
     return (v_i64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q);
 #elif VECTOR_BYTES == 16 && defined(__x86_64__)
     return (v_i64)_mm_cmpunord_pd((__m128d)a, (__m128d)b);
@@ -477,7 +530,7 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
 #endif
 }
 
-/* ---- Every second lane ----------------------------------------------------------------------- */
+/* ---- Every second lane ---------------------------------------------------------------------- */
 
 /* Lane k of a and b, counted as one list, for the lanes in brackets. */
 #ifdef __clang__
@@ -537,9 +590,17 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
 #define SHUFFLES_32(t, m) SHUFFLES(t, m, STEPS_16, PAIRS_16)
 #define SHUFFLES_64(t, m) SHUFFLES(t, m, STEPS_8, PAIRS_8)
 #endif
-/* Two steps, of which the second can come after arithmetic on what was picked: near_evens_t(a,b) and near_odds_t(a,b)
- * pick the lanes in some order, the same for both, and in_order_t(v) puts them in order. On AVX2, picking within each
- * half is one instruction. */
+/* Two steps, of which the second can come after arithmetic on what was picked:
+ * near_evens_t(a,b) and near_odds_t(a,b) pick the lanes in some order, the same for both, and
+ * in_order_t(v) puts them in order. On AVX2, picking within each half is one instruction. */
+#if VECTOR_BYTES == 64
+#define QUARTERS_IN_ORDER(v)                                                                       \
+    _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), (__m512i)(v))
+#elif VECTOR_BYTES == 32
+#define QUARTERS_IN_ORDER(v) _mm256_permute4x64_epi64((__m256i)(v), 0xd8)
+#else
+#define QUARTERS_IN_ORDER(v) (v)
+#endif
 #define IN_ONE_STEP(t)                                                                             \
     static inline v_##t near_evens_##t(v_##t a, v_##t b)                                           \
     {                                                                                              \
@@ -554,6 +615,16 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
         return v;                                                                                  \
     }
 #define IN_TWO_STEPS(t, PICK)                                                                      \
+    NEAR(t, PICK)                                                                                  \
+    static inline v_##t evens_##t(v_##t a, v_##t b)                                                \
+    {                                                                                              \
+        return in_order_##t(near_evens_##t(a, b));                                                 \
+    }                                                                                              \
+    static inline v_##t odds_##t(v_##t a, v_##t b)                                                 \
+    {                                                                                              \
+        return in_order_##t(near_odds_##t(a, b));                                                  \
+    }
+#define NEAR(t, PICK)                                                                              \
     static inline v_##t near_evens_##t(v_##t a, v_##t b)                                           \
     {                                                                                              \
         return (v_##t)PICK(a, b, 0);                                                               \
@@ -564,15 +635,7 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
     }                                                                                              \
     static inline v_##t in_order_##t(v_##t v)                                                      \
     {                                                                                              \
-        return (v_##t)_mm256_permute4x64_epi64((__m256i)v, 0xd8);                                  \
-    }                                                                                              \
-    static inline v_##t evens_##t(v_##t a, v_##t b)                                                \
-    {                                                                                              \
-        return in_order_##t(near_evens_##t(a, b));                                                 \
-    }                                                                                              \
-    static inline v_##t odds_##t(v_##t a, v_##t b)                                                 \
-    {                                                                                              \
-        return in_order_##t(near_odds_##t(a, b));                                                  \
+        return (v_##t)QUARTERS_IN_ORDER(v);                                                        \
     }
 #if VECTOR_BYTES == 32
 #define PICK_32(a, b, odd) _mm256_shuffle_ps((__m256)(a), (__m256)(b), (odd) ? 0xdd : 0x88)
@@ -607,129 +670,69 @@ SHUFFLES_8(i8, i8)
 SHUFFLES_8(u8, i8)
 SHUFFLES_16(i16, i16)
 SHUFFLES_16(u16, i16)
+/* Short integers are the halves of wider ones, which x86 narrows in pairs of vectors. */
+#if defined(__x86_64__)
+#if VECTOR_BYTES == 64
+#define PACK_16 _mm512_packus_epi16
+#define PACK_32 _mm512_packus_epi32
+#elif VECTOR_BYTES == 32
+#define PACK_16 _mm256_packus_epi16
+#define PACK_32 _mm256_packus_epi32
+#else
+#define PACK_16 _mm_packus_epi16
+#endif
+#define HALF_16(v, odd) ((v_raw)((odd) ? (v_u16)(v) >> 8 : (v_u16)(v)&0xff))
+#define PICK_8(a, b, odd) PACK_16(HALF_16(a, odd), HALF_16(b, odd))
+#ifdef PACK_32
+#define HALF_32(v, odd) ((v_raw)((odd) ? (v_u32)(v) >> 16 : (v_u32)(v)&0xffff))
+#define PICK_16(a, b, odd) PACK_32(HALF_32(a, odd), HALF_32(b, odd))
+#else
+#define HALF_32(v, odd) ((v_raw)((v_i32)((odd) ? (v_u32)(v) : (v_u32)(v) << 16) >> 16))
+#define PICK_16(a, b, odd) _mm_packs_epi32(HALF_32(a, odd), HALF_32(b, odd))
+#endif
+NEAR(i8, PICK_8)
+NEAR(i16, PICK_16)
+#else
 IN_ONE_STEP(i8)
-IN_ONE_STEP(u8)
 IN_ONE_STEP(i16)
-IN_ONE_STEP(u16)
+#endif
+#undef NEAR
 #undef IN_ONE_STEP
 #undef IN_TWO_STEPS
 
-/* ---- One lane on ------------------------------------------------------------------------------ */
+/* ---- Within 16 bytes ------------------------------------------------------------------------ */
 
-/* `now`, moved on by a lane; the first is the last one of `before`. */
-static inline v_f32 shift_in_f32(v_f32 before, v_f32 now)
-{
-#if VECTOR_BYTES == 16
-    return SHUFFLE(f32, i32, before, now, 3, 4, 5, 6);
-#elif VECTOR_BYTES == 32
-    return SHUFFLE(f32, i32, before, now, 7, 8, 9, 10, 11, 12, 13, 14);
-#else
-    return SHUFFLE(f32, i32, before, now, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-#endif
-}
-
-/* ---- Transposition --------------------------------------------------------------------------- */
-
-/* Swaps the off-diagonal blocks of `d` by `d` lanes, for d = LANES/2, ..., 2, 1: lane l of a stays if bit d of l
- * is not set; where it is, lane l-d of b comes in. The other way round for b. */
-#define UPPER(l, d, n) ((l) & (d) ? (n) + (l) - (d) : (l))
-#define LOWER(l, d, n) ((l) & (d) ? (n) + (l) : (l) + (d))
-#define EACH_2(F, l, d, n) F(l, d, n), F((l) + 1, d, n)
-#define EACH_4(F, l, d, n) EACH_2(F, l, d, n), EACH_2(F, (l) + 2, d, n)
-#define EACH_8(F, l, d, n) EACH_4(F, l, d, n), EACH_4(F, (l) + 4, d, n)
-#define EACH_16(F, l, d, n) EACH_8(F, l, d, n), EACH_8(F, (l) + 8, d, n)
-#define SWAP_BLOCKS(t, signed_type, EACH, d)                                                       \
-    for (int r = 0; r < LANES_##t; r++)                                                            \
-        if ((r & (d)) == 0) {                                                                      \
-            v_##t a = rows[r], b = rows[r + (d)];                                                  \
-            rows[r] = SHUFFLE(t, signed_type, a, b, EACH(UPPER, 0, d, LANES_##t));                 \
-            rows[r + (d)] = SHUFFLE(t, signed_type, a, b, EACH(LOWER, 0, d, LANES_##t));           \
-        }
-#if VECTOR_BYTES == 16
-#define SWAPS_32(t, m) SWAP_BLOCKS(t, m, EACH_4, 2) SWAP_BLOCKS(t, m, EACH_4, 1)
-#define SWAPS_64(t, m) SWAP_BLOCKS(t, m, EACH_2, 1)
-#elif VECTOR_BYTES == 32
-#define SWAPS_32(t, m)                                                                             \
-    SWAP_BLOCKS(t, m, EACH_8, 4) SWAP_BLOCKS(t, m, EACH_8, 2) SWAP_BLOCKS(t, m, EACH_8, 1)
-#define SWAPS_64(t, m) SWAP_BLOCKS(t, m, EACH_4, 2) SWAP_BLOCKS(t, m, EACH_4, 1)
-#else
-#define SWAPS_32(t, m)                                                                             \
-    SWAP_BLOCKS(t, m, EACH_16, 8)                                                                  \
-    SWAP_BLOCKS(t, m, EACH_16, 4) SWAP_BLOCKS(t, m, EACH_16, 2) SWAP_BLOCKS(t, m, EACH_16, 1)
-#define SWAPS_64(t, m)                                                                             \
-    SWAP_BLOCKS(t, m, EACH_8, 4) SWAP_BLOCKS(t, m, EACH_8, 2) SWAP_BLOCKS(t, m, EACH_8, 1)
-#endif
-static inline void transpose_f32(v_f32 *rows)
-{
-    SWAPS_32(f32, i32)
-}
-
-static inline void transpose_f64(v_f64 *rows)
-{
-    SWAPS_64(f64, i64)
-}
-
-/* The same steps towards the greatest or least of each row, row by lane: after each, half of the rows are left. */
-#define FOLD_BLOCKS(t, signed_type, EACH, d, better)                                               \
-    for (int r = 0; r < (d); r++) {                                                                \
-        v_##t a = rows[r], b = rows[r + (d)];                                                      \
-        rows[r] = better##_##t(SHUFFLE(t, signed_type, a, b, EACH(UPPER, 0, d, LANES_##t)),        \
-                               SHUFFLE(t, signed_type, a, b, EACH(LOWER, 0, d, LANES_##t)));       \
-    }
-#if VECTOR_BYTES == 16
-#define FOLDS_32(t, m, better) FOLD_BLOCKS(t, m, EACH_4, 2, better) FOLD_BLOCKS(t, m, EACH_4, 1, better)
-#define FOLDS_64(t, m, better) FOLD_BLOCKS(t, m, EACH_2, 1, better)
-#elif VECTOR_BYTES == 32
-#define FOLDS_32(t, m, better)                                                                     \
-    FOLD_BLOCKS(t, m, EACH_8, 4, better) FOLD_BLOCKS(t, m, EACH_8, 2, better) FOLD_BLOCKS(t, m, EACH_8, 1, better)
-#define FOLDS_64(t, m, better) FOLD_BLOCKS(t, m, EACH_4, 2, better) FOLD_BLOCKS(t, m, EACH_4, 1, better)
-#else
-#define FOLDS_32(t, m, better)                                                                     \
-    FOLD_BLOCKS(t, m, EACH_16, 8, better)                                                          \
-    FOLD_BLOCKS(t, m, EACH_16, 4, better) FOLD_BLOCKS(t, m, EACH_16, 2, better) FOLD_BLOCKS(t, m, EACH_16, 1, better)
-#define FOLDS_64(t, m, better)                                                                     \
-    FOLD_BLOCKS(t, m, EACH_8, 4, better) FOLD_BLOCKS(t, m, EACH_8, 2, better) FOLD_BLOCKS(t, m, EACH_8, 1, better)
-#endif
-#define OF_ROWS(t, m, FOLDS)                                                                       \
-    static inline __attribute__((always_inline)) v_##t greatest_of_rows_##t(v_##t *rows)           \
+#define UNPACK(t, vector, LOW, HIGH)                                                               \
+    static inline v_##t unpack_lo_##t(v_##t a, v_##t b)                                            \
     {                                                                                              \
-        FOLDS(t, m, greater)                                                                       \
-        return rows[0];                                                                            \
+        return (v_##t)LOW((vector)a, (vector)b);                                                   \
     }                                                                                              \
-    static inline __attribute__((always_inline)) v_##t least_of_rows_##t(v_##t *rows)              \
+    static inline v_##t unpack_hi_##t(v_##t a, v_##t b)                                            \
     {                                                                                              \
-        FOLDS(t, m, lesser)                                                                        \
-        return rows[0];                                                                            \
+        return (v_##t)HIGH((vector)a, (vector)b);                                                  \
     }
-OF_ROWS(f32, i32, FOLDS_32)
-OF_ROWS(f64, i64, FOLDS_64)
-
-/* BYTE_ROWS runs of as many bytes, rows[k] + at, as the columns of `to`. */
-enum { BYTE_ROWS = 8 };
-
-static inline void transpose_bytes(const char *const *rows, int64_t at, void *to)
-{
-#ifdef __x86_64__
-    __m128i row[BYTE_ROWS], pair[4], four[4];
-    for (int k = 0; k < BYTE_ROWS; k++)
-        row[k] = _mm_loadl_epi64((const __m128i *)(const void *)(rows[k] + at));
-    for (int k = 0; k < 4; k++)
-        pair[k] = _mm_unpacklo_epi8(row[2 * k], row[2 * k + 1]);
-    for (int k = 0; k < 4; k++)
-        four[k] = k % 2 ? _mm_unpackhi_epi16(pair[k - 1], pair[k]) : _mm_unpacklo_epi16(pair[k], pair[k + 1]);
-    for (int k = 0; k < 2; k++) {
-        _mm_storeu_si128((__m128i *)to + 2 * k, _mm_unpacklo_epi32(four[k], four[k + 2]));
-        _mm_storeu_si128((__m128i *)to + 2 * k + 1, _mm_unpackhi_epi32(four[k], four[k + 2]));
-    }
+#if VECTOR_BYTES == 64
+UNPACK(i8, __m512i, _mm512_unpacklo_epi8, _mm512_unpackhi_epi8)
+UNPACK(i16, __m512i, _mm512_unpacklo_epi16, _mm512_unpackhi_epi16)
+UNPACK(i32, __m512i, _mm512_unpacklo_epi32, _mm512_unpackhi_epi32)
+UNPACK(i64, __m512i, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64)
+#elif VECTOR_BYTES == 32
+UNPACK(i8, __m256i, _mm256_unpacklo_epi8, _mm256_unpackhi_epi8)
+UNPACK(i16, __m256i, _mm256_unpacklo_epi16, _mm256_unpackhi_epi16)
+UNPACK(i32, __m256i, _mm256_unpacklo_epi32, _mm256_unpackhi_epi32)
+UNPACK(i64, __m256i, _mm256_unpacklo_epi64, _mm256_unpackhi_epi64)
 #else
-    for (int k = 0; k < BYTE_ROWS * BYTE_ROWS; k++)
-        ((char *)to)[k] = rows[k % BYTE_ROWS][at + k / BYTE_ROWS];
+UNPACK(i8, v_i8, blend_lo_i8, blend_hi_i8)
+UNPACK(i16, v_i16, blend_lo_i16, blend_hi_i16)
+UNPACK(i32, v_i32, blend_lo_i32, blend_hi_i32)
+UNPACK(i64, v_i64, blend_lo_i64, blend_hi_i64)
 #endif
-}
+#undef UNPACK
 
-/* ---- The two formats of 16 bits -------------------------------------------------------------- */
+/* ---- The two formats of 16 bits ------------------------------------------------------------- */
 
-/* Vectors of the LANES_f32 numbers at p as f32, and back, rounded to nearest even: as bf16_load() and so on. */
+/* Vectors of the LANES_f32 numbers at p as f32, and back, rounded to nearest even: as
+ * bf16_load() and so on. */
 typedef uint16_t v_half __attribute__((vector_size(VECTOR_BYTES / 2)));
 
 static inline v_f32 widen_bf16(v_half halves)

@@ -1,0 +1,201 @@
+/* Which kernel runs: what each engine can do, and the one function that chooses. */
+#include "dispatch.h"
+
+#include "kernel/row_types.h"
+#include "kernel/tap_limits.h"
+#include "shape.h"
+
+/* ---- What engines accept -------------------------------------------------------------------- */
+
+static bool is_backward(tarn_pass pass)
+{
+    return pass == TARN_VJP || pass == TARN_VJP_SAVED;
+}
+
+static bool is_extreme(const tarn_problem *problem)
+{
+    return problem->op == TARN_MAX || problem->op == TARN_MIN;
+}
+
+/* Derivatives of max and min that several taps share. */
+static bool shares_ties(const tarn_problem *problem, tarn_pass pass)
+{
+    bool derivative = pass == TARN_JVP || is_backward(pass);
+    return is_extreme(problem) && derivative && problem->ties != TARN_TIES_FIRST;
+}
+
+static bool spec_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    (void)problem, (void)pass;
+    return true;
+}
+
+static bool strips_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    return problem->op == TARN_SMOOTH || problem->op == TARN_LP || shares_ties(problem, pass);
+}
+
+/* Whether sums of integers are exact in f64. */
+static bool means_are_exact(const tarn_problem *problem)
+{
+    return is_floating(problem->dtype) || means_fit_f64(problem->dtype, taps_of(problem));
+}
+
+/* Whether the numbers of taps, and beyond them those of padding, fit 32 bits, or the 64 of the
+ * widest types: see set_codes() in forward.c. */
+static bool codes_fit(const tarn_problem *problem)
+{
+    int64_t kernel = problem->axis[problem->spatial - 1].kernel;
+    return tarn_dtype_size(problem->dtype) == 8 || taps_of(problem) < (INT64_C(1) << 32) - kernel;
+}
+
+static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    if (is_backward(pass) || shares_ties(problem, pass))
+        return false;
+    return (is_extreme(problem) && codes_fit(problem)) ||
+           (problem->op == TARN_AVG && means_are_exact(problem));
+}
+
+static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    return problem->op == TARN_AVG && is_backward(pass);
+}
+
+static bool backward_winners_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    return is_extreme(problem) && (pass == TARN_VJP_SAVED || codes_fit(problem)) &&
+           is_backward(pass) && !shares_ties(problem, pass);
+}
+
+/* Windows that fit the rings of weights.inc. */
+static bool weights_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    (void)pass;
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->kernel > 8 || axis->stride > 16 || axis->dilation > 1)
+            return false;
+    }
+    return problem->op == TARN_SMOOTH && problem->spatial <= 2;
+}
+
+/* One plane of few taps, without padding or dilation. */
+static bool has_few_taps(const tarn_problem *problem)
+{
+    int64_t taps = 1;
+    if (problem->spatial != 2 || problem->planes != 1 || problem->lanes != 1)
+        return false;
+    for (int a = 0; a < 2; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->dilation != 1 || axis->lo > 0 ||
+            axis->kernel > MOST_SMALL_TAPS || axis->out > MOST_SMALL_TAPS ||
+            axis->stride > INT32_MAX || axis->size - axis->kernel < (axis->out - 1) * axis->stride)
+            return false;
+        taps *= axis->kernel * axis->out;
+    }
+    return taps <= MOST_SMALL_TAPS;
+}
+
+/* ... of few cells, each read by one window at most. */
+static bool has_few_cells(const tarn_problem *problem)
+{
+    const tarn_axis *axis = problem->axis;
+    for (int a = 0; a < 2; a++)
+        if (axis[a].out > 1 && axis[a].stride < axis[a].kernel)
+            return false;
+    return axis[0].size <= MOST_SMALL_TAPS && axis[1].size <= MOST_SMALL_TAPS / axis[0].size;
+}
+
+static bool small_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    const tarn_axis *axis = problem->axis;
+    bool avg = problem->op == TARN_AVG, has_dtype = problem->dtype <= TARN_F32; /* or f64 */
+    if (!has_dtype || !(avg || is_extreme(problem)) || shares_ties(problem, pass) ||
+        !has_few_taps(problem))
+        return false;
+    if (is_backward(pass))
+        return has_few_cells(problem);
+    return !avg || (axis[0].kernel <= MOST_SMALL_SIDE && axis[1].kernel <= MOST_SMALL_SIDE);
+}
+
+/* ---- The table ------------------------------------------------------------------------------ */
+
+enum { TARN_ISA_PLAIN = TARN_ISA_PORTABLE | TARN_ISA_AVX2 | TARN_ISA_AVX512 };
+
+const tarn_kernel_row tarn_kernel_rows[] = {
+#define KERNEL(isa, engine, accepts, function)                                                     \
+    {TARN_ISA_##isa, ENGINE_##engine, accepts, function, #function},
+#include "kernels.def"
+};
+
+const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]);
+
+/* ---- The choice ----------------------------------------------------------------------------- */
+
+typedef struct {
+    tarn_engine_id engine;
+    const char *why;
+} choice;
+
+static choice choose_engine(const tarn_problem *problem, tarn_pass pass)
+{
+    if (small_accepts(problem, pass))
+        return (choice){ENGINE_SMALL, "without any preparation, as one plane has few taps"};
+    switch (problem->op) {
+    case TARN_MAX:
+    case TARN_MIN:
+        if (shares_ties(problem, pass))
+            return (choice){ENGINE_STRIPS, "row by row in plain C, as equal taps share"};
+        if (pass != TARN_VJP_SAVED && !codes_fit(problem))
+            return (choice){ENGINE_SPEC,
+                            "window by window, as taps are beyond counting in 32 bits"};
+        if (pass == TARN_VJP)
+            return (choice){ENGINE_BACKWARD_WINNERS, "to winners found again in x"};
+        if (pass == TARN_VJP_SAVED)
+            return (choice){ENGINE_BACKWARD_WINNERS, "to winners that were saved"};
+        return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
+    case TARN_AVG:
+        if (!means_are_exact(problem))
+            return (choice){ENGINE_SPEC, "window by window, as sums need more than 52 bits"};
+        if (is_backward(pass))
+            return (choice){ENGINE_BACKWARD_MEAN, "along the row first, then down"};
+        return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
+    case TARN_SMOOTH:
+        if (weights_accept(problem, pass))
+            return (choice){ENGINE_WEIGHTS, "each weight once, as windows are small"};
+        return (choice){ENGINE_STRIPS, "row by row in plain C, as windows are large or dilated"};
+    default:
+        return (choice){ENGINE_STRIPS, "row by row in plain C, as all of lp"};
+    }
+}
+
+bool tarn_is_compiled(tarn_op op, tarn_dtype dtype)
+{
+    return !(OMITTED_OPERATORS >> op & 1) && !(OMITTED_DTYPES >> dtype & 1);
+}
+
+/* The last, widest row of an engine that the mask allows. */
+static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
+{
+    const tarn_kernel_row *widest = NULL;
+    for (int n = 0; n < tarn_kernel_row_count; n++)
+        if (tarn_kernel_rows[n].engine == engine && (tarn_kernel_rows[n].isa & isa))
+            widest = &tarn_kernel_rows[n];
+    return widest;
+}
+
+const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa)
+{
+    if (!isa || !tarn_is_compiled(problem->op, problem->dtype))
+        return NULL;
+    const tarn_kernel_row *row = widest_row(choose_engine(problem, pass).engine, isa);
+    return row ? row : widest_row(ENGINE_SPEC, TARN_ISA_SPEC);
+}
+
+const char *tarn_why_kernel(const tarn_problem *problem, tarn_pass pass, const tarn_kernel_row *row)
+{
+    choice chosen = choose_engine(problem, pass);
+    return row->engine == chosen.engine ? chosen.why
+                                        : "window by window, as no other family is allowed";
+}

@@ -1,7 +1,0 @@
-/* The kernels for every problem, for x86-64 with AVX2. */
-#define ISA_AVX2
-#include "isa_begin.h"
-#ifdef PREFIX
-#include "all_dtypes.inc"
-#endif
-#include "isa_end.h"

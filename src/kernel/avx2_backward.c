@@ -1,7 +1,0 @@
-/* The gradients of sliding windows, for x86-64 with AVX2. */
-#define ISA_AVX2
-#include "isa_begin.h"
-#ifdef PREFIX
-#include "backward.inc"
-#endif
-#include "isa_end.h"

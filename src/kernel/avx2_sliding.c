@@ -1,8 +1,0 @@
-/* Sliding windows, for x86-64 with AVX2. */
-#define ISA_AVX2
-#include "isa_begin.h"
-#ifdef PREFIX
-#define KERNELS_OF_A_DTYPE "sliding_kernels.inc"
-#include "vector_dtypes.inc"
-#endif
-#include "isa_end.h"

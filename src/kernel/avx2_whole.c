@@ -1,7 +1,0 @@
-/* Global and adaptive pooling, for x86-64 with AVX2. */
-#define ISA_AVX2
-#include "isa_begin.h"
-#ifdef PREFIX
-#include "whole_dtypes.inc"
-#endif
-#include "isa_end.h"

@@ -1,7 +1,0 @@
-/* The gradients of sliding windows, for x86-64 with AVX-512. */
-#define ISA_AVX512
-#include "isa_begin.h"
-#ifdef PREFIX
-#include "backward.inc"
-#endif
-#include "isa_end.h"

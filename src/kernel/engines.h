@@ -1,0 +1,18 @@
+/* The engines over row operations: plain C, compiled once. A kernel of the table
+ * (src/kernels.def) is an engine with the row operations of one instruction set. */
+#ifndef TARN_ENGINES_H
+#define TARN_ENGINES_H
+
+#include "row_ops.h"
+
+/* As tarn_kernel, with the row operations to use. The pass is told by the tensors that are there.
+ * */
+typedef void tarn_engine(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
+                         int64_t end, const tarn_row_ops *ops);
+
+tarn_engine tarn_engine_forward; /* max, min, avg: values, winners, indices, JVP (rule `first`) */
+tarn_engine tarn_engine_backward_mean; /* avg: VJP */
+tarn_engine
+    tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */
+
+#endif

@@ -1,0 +1,776 @@
+/* The forward engine: plan, tiles, jobs. See forward.h for the idea. */
+#include "engines.h"
+#include "forward.h"
+#include "row_types.h"
+
+static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                     const tarn_row_ops *ops, int in, int out);
+static void run_slab(forward_state *s, int64_t lo, int64_t hi);
+static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
+static void add_planes(forward_state *s, int64_t planes);
+static void set_tile(forward_state *s, int64_t o, int64_t outputs);
+static void run_rows(forward_state *s, int64_t row, int64_t end, int64_t o_lo, int64_t o_hi);
+static void run_row(forward_state *s, int64_t o_lo, int64_t o_hi);
+static void run_row_by_order(forward_state *s, int64_t o_lo, int64_t o_hi);
+static void flush_jobs(forward_state *s);
+
+void tarn_engine_forward(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                         const tarn_row_ops *ops)
+{
+    bool tangents_of_means = p->op == TARN_AVG && t->base[TARN_DY];
+    if (t->base[TARN_Y] || !tangents_of_means)
+        run_pass(p, t, begin, end, ops, TARN_X, TARN_Y);
+    if (tangents_of_means)
+        run_pass(p, t, begin, end, ops, TARN_DX, TARN_DY);
+}
+
+/* ---- Plan ----------------------------------------------------------------------------------- */
+
+static int64_t round_up(int64_t n, int64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+static int64_t count_taps(const tarn_problem *p)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < p->spatial; a++)
+        taps *= p->axis[a].kernel;
+    return taps;
+}
+
+/* How the dtype is compared. For min, the order is reversed. */
+static void set_key(forward_plan *plan, bool by_order)
+{
+    static const tarn_key keys[TARN_DTYPES][2] = {[TARN_F64] = {KEY_F64, KEY_ORDER_F64},
+                                                  [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
+                                                  [TARN_F16] = {KEY_F16, KEY_ORDER_F16},
+                                                  [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
+                                                  [TARN_I8] = {KEY_8, KEY_8},
+                                                  [TARN_U8] = {KEY_8, KEY_8},
+                                                  [TARN_I16] = {KEY_16, KEY_16},
+                                                  [TARN_U16] = {KEY_16, KEY_16},
+                                                  [TARN_I32] = {KEY_32, KEY_32},
+                                                  [TARN_U32] = {KEY_32, KEY_32},
+                                                  [TARN_I64] = {KEY_64, KEY_64},
+                                                  [TARN_U64] = {KEY_64, KEY_64}};
+    static const tarn_core cores[KEYS] = {CORE_I8,  CORE_I16, CORE_I32, CORE_I64,
+                                          CORE_F32, CORE_F64, CORE_I16, CORE_I16,
+                                          CORE_I32, CORE_I64, CORE_I16, CORE_I16};
+    tarn_dtype dtype = plan->p->dtype;
+    bool is_unsigned =
+        dtype == TARN_U8 || dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64;
+    plan->key = keys[dtype][by_order];
+    plan->core = cores[plan->key];
+    uint64_t sign = UINT64_C(1) << (8 * core_bytes(plan->core) - 1);
+    plan->flip = is_unsigned ? sign : 0;
+    if (plan->p->op == TARN_MIN)
+        plan->flip ^= plan->core >= CORE_F32 ? sign : ~UINT64_C(0);
+}
+
+/* Numbers of taps, and beyond them those of padding, must fit the core: integers are widened
+ * until they do. */
+static void set_codes(forward_plan *plan)
+{
+    int64_t kernel = plan->columns->kernel, needed = plan->taps + kernel;
+    while (plan->core < CORE_I32 && needed >> (8 * core_bytes(plan->core)) != 0)
+        plan->core++;
+    bool is_64 = core_bytes(plan->core) == 8;
+    plan->pad_code =
+        (is_64 ? INT64_MAX : (INT64_C(1) << (8 * core_bytes(plan->core))) - 1) - kernel;
+}
+
+static void set_core(forward_plan *plan, bool by_order)
+{
+    const tarn_problem *p = plan->p;
+    if (plan->sums) {
+        bool floats = p->dtype <= TARN_BF16;
+        bool single = floats ? p->dtype != TARN_F64 : means_fit_f32(p->dtype, plan->taps);
+        plan->core = single ? CORE_F32 : CORE_F64;
+    } else {
+        set_key(plan, by_order);
+        if (plan->codes)
+            set_codes(plan);
+    }
+    plan->bytes = core_bytes(plan->core);
+    plan->lanes = plan->ops->vector_bytes / plan->bytes;
+    plan->look_up = !plan->sums && (by_order || plan->bytes != p->element_bytes[TARN_X]);
+}
+
+static bool slides_by_one(const tarn_axis *axis)
+{
+    return !axis->adaptive && (axis->stride == 1 || axis->out == 1);
+}
+
+/* Whether keys, or terms of sums, are the elements themselves. */
+static bool is_native(const forward_plan *plan)
+{
+    if (plan->sums)
+        return plan->p->dtype == (plan->core == CORE_F32 ? TARN_F32 : TARN_F64);
+    return !plan->look_up && plan->flip == 0 && plan->key <= KEY_F64;
+}
+
+/* Channels that go together, in bytes: all, while a tile then has a few columns; or a few lines
+ * of memory. */
+static int64_t block_bytes(const forward_plan *plan)
+{
+    enum { ALL_CHANNELS = 2048, SOME_CHANNELS = 512 };
+    const tarn_problem *p = plan->p;
+    bool follow = p->stride[plan->in][p->spatial - 1] == p->lanes;
+    return follow && is_native(plan) && p->lanes * plan->bytes <= ALL_CHANNELS ? ALL_CHANNELS
+                                                                               : SOME_CHANNELS;
+}
+
+/* Shorter vectors, if pixels then fill one. */
+static void suit_channels(forward_plan *plan)
+{
+    const tarn_row_ops *ops = plan->ops;
+    int64_t pixel = plan->group * plan->bytes;
+    while (ops->narrower && pixel < ops->vector_bytes)
+        ops = ops->narrower;
+    if (pixel >= ops->vector_bytes) {
+        plan->ops = ops;
+        plan->lanes = ops->vector_bytes / plan->bytes;
+    }
+}
+
+/* Pixels go together if that suits what is done across. */
+static void set_across(forward_plan *plan)
+{
+    const tarn_axis *axis = plan->columns;
+    bool one_by_one = slides_by_one(axis), few = axis->kernel <= MOST_LISTED;
+    bool lists = axis->adaptive || (!few && plan->sums) || axis->kernel > 2 * MOST_LISTED;
+    if (plan->group > 1 && !one_by_one)
+        suit_channels(plan);
+    int64_t lanes = plan->group, most = block_bytes(plan) / plan->bytes;
+    plan->channels = lanes >= plan->lanes || one_by_one ? min_i64(lanes, most) : 1;
+    plan->lists = lists;
+    bool slides = one_by_one && axis->out > 1 && (lists || plan->channels == lanes);
+    if (plan->channels >= plan->lanes)
+        plan->across = slides ? ACROSS_SLIDE : lists ? ACROSS_LISTS : ACROSS_PIXELS;
+    else if (one_by_one && axis->out > 1)
+        plan->across = ACROSS_SLIDE;
+    else if (plan->channels == 1 && !lists && axis->stride == 2 && axis->out > 1)
+        plan->across = ACROSS_STRIDE2;
+    else
+        plan->across = plan->channels == 1 ? ACROSS_TURNED : ACROSS_LISTS;
+}
+
+static bool every_tap_exists(const tarn_axis *axis)
+{
+    tarn_span first = window_taps(axis, 0), last = window_taps(axis, axis->out - 1);
+    return first.lo == 0 && last.hi == last.n;
+}
+
+/* Whether a sum leaves terms out at its beginning without a change of its tree, or has all. */
+static bool sums_may_begin_late(const tarn_axis *axis)
+{
+    return axis->kernel <= 3 || window_taps(axis, 0).lo == 0;
+}
+
+static void set_shortcuts(forward_plan *plan)
+{
+    const tarn_problem *p = plan->p;
+    int last = p->spatial - 1;
+    int64_t bytes = p->element_bytes[plan->written[WRITE_Y]] * p->lanes * p->planes;
+    for (int a = 0; a <= last; a++)
+        bytes = bytes > p->cache_bytes ? bytes : bytes * p->axis[a].out;
+    plan->direct = is_native(plan) && p->stride[plan->in][last] == plan->channels;
+    plan->strided = is_native(plan) && !plan->direct && plan->channels >= plan->lanes &&
+                    plan->row_axis == 0 && plan->columns->kernel <= MOST_LISTED &&
+                    p->axis[0].kernel <= MOST_SUMMED;
+    const tarn_axis *rows = plan->row_axis == 0 ? &p->axis[0] : NULL;
+    enum { LARGE_PLANE = 8 << 10 }; /* bytes; smaller ones go several at a time */
+    plan->checks_folds =
+        rows && rows->size * plan->columns->size * plan->channels * plan->bytes >= LARGE_PLANE &&
+        plan->direct && !plan->sums && !plan->codes && plan->core >= CORE_F32 &&
+        rows->kernel >= 2 && rows->kernel <= 4 && rows->stride >= rows->kernel && !rows->adaptive;
+    plan->past_caches = bytes > p->cache_bytes;
+    plan->gathers = plan->past_caches || p->stride[plan->in][last] != plan->channels;
+    for (int k = 0; k < WRITES; k++)
+        plan->gathers |= p->stride[plan->written[k]][last] != plan->channels;
+    enum {
+        LONG_ROW = 256
+    }; /* bytes from which on it pays to store each row to y, and not all by a copy */
+    bool is_long = plan->columns->out * plan->channels * plan->bytes >= LONG_ROW;
+    bool to_pixels = (plan->across == ACROSS_PIXELS && !plan->codes) ||
+                     p->stride[plan->written[WRITE_Y]][last] == plan->channels;
+    bool by_row = plan->across == ACROSS_SLIDE || plan->across == ACROSS_PIXELS ||
+                  plan->across == ACROSS_LISTS;
+    plan->writes_y = is_long && by_row && to_pixels && plan->has_y && !plan->sums &&
+                     is_native(plan) && !plan->past_caches;
+    plan->has_missing = false;
+    for (int a = 0; a < last && plan->sums; a++)
+        plan->has_missing |= !p->axis[a].adaptive && !every_tap_exists(&p->axis[a]);
+    plan->divides_rows = plan->sums && is_native(plan) && !plan->past_caches &&
+                         p->stride[plan->written[WRITE_Y]][last] == plan->channels;
+    plan->copies_y = !plan->sums && is_native(plan) && !plan->past_caches && !plan->writes_y &&
+                     p->stride[plan->written[WRITE_Y]][last] == plan->channels;
+    tarn_span first = window_taps(plan->columns, 0),
+              final = window_taps(plan->columns, plan->columns->out - 1);
+    plan->has_empty = first.lo >= first.hi || final.lo >= final.hi || plan->columns->dilation > 1;
+}
+
+/* Rows that folds of many rows keep for later, on top of each other: two for each halving of
+ * more than a list. */
+static int rows_for_halves(const forward_plan *plan, int axes)
+{
+    int rows = 0;
+    for (int a = 0; a < axes; a++) {
+        bool across = a > plan->row_axis, wide = plan->across == ACROSS_WIDE;
+        bool single =
+            axes > plan->row_axis; /* not runs of rows, which need not follow each other */
+        bool listed = across ? !wide : a == plan->row_axis || (a == 0 && plan->direct && single);
+        if (across && plan->across < ACROSS_LISTS)
+            continue;
+        int64_t most = !listed ? 1 : a == plan->row_axis ? plan->listed : MOST_LISTED;
+        const tarn_axis *axis = &plan->p->axis[a];
+        int64_t k = axis->kernel;
+        /* Halves that lie in the padding take no row: taps that exist are split once at a large
+         * scale, and then where they are most of what is split. */
+        if (!axis->adaptive && (!across || wide))
+            k = min_i64(k, 4 * ((axis->size - 1) / axis->dilation + 1));
+        rows += k < axis->kernel ? 2 : 0;
+        if (!plan->sums && !(across && wide)) /* extremes need no tree */
+            rows += k > most;
+        else
+            for (; k > most; k = (k + 1) / 2)
+                rows += 2;
+        if (across && wide) /* a piece is a list of columns, padding included */
+            for (k = min_i64(axis->kernel, plan->most_columns); k > MOST_LISTED; k = (k + 1) / 2)
+                rows += 2;
+    }
+    return rows;
+}
+
+/* Rows of x that are converted, or folded over outer axes, are kept in a ring while windows
+ * below read them. */
+static void set_ring(forward_plan *plan, bool keeps)
+{
+    enum { FEW_LISTED = 4 };
+    plan->ring_rows = 0;
+    plan->ring_keeps = false;
+    plan->listed = MOST_LISTED;
+    if (plan->row_axis < 0 || (plan->row_axis == 0 && plan->direct))
+        return;
+    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
+    int64_t extent = axis->adaptive ? axis->kernel : (axis->kernel - 1) * axis->dilation + 1;
+    plan->ring_keeps = keeps && extent <= MOST_RING_ROWS && !plan->strided;
+    plan->listed = plan->ring_keeps ? MOST_LISTED
+                   : plan->strided  ? 1
+                                    : FEW_LISTED; /* then, they are rarely used */
+    plan->ring_rows = plan->ring_keeps ? (int)extent : (int)min_i64(axis->kernel, plan->listed);
+}
+
+/* Padded columns that n outputs read. */
+static int64_t columns_of(const tarn_axis *axis, int64_t n)
+{
+    /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
+    if (axis->adaptive)
+        return min_i64(axis->size, muldiv_ceil(n, axis->size, axis->out) + 2);
+    tarn_i128 columns = (tarn_i128)(n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
+    return columns < INT64_MAX ? (int64_t)columns : INT64_MAX;
+}
+
+/* Elements from a row to the next, among those folded down and across. Turned rows are stored
+ * in pieces of 16 bytes; rows that are doubled in place, in whole vectors; stride 2 halves the
+ * pitch. */
+static void set_pitches(forward_plan *plan, int64_t n, int64_t columns)
+{
+    int64_t elements = columns * plan->channels, outputs = n * plan->channels;
+    plan->pitch = plan->output_pitch = elements;
+    if (plan->across == ACROSS_TURNED) {
+        plan->pitch = plan->output_pitch = round_up(max_i64(elements, outputs), 16 / plan->bytes);
+        if (n == 1) /* the vector of results is the column of them */
+            plan->output_pitch = 1;
+    } else if (plan->across == ACROSS_STRIDE2) {
+        plan->pitch = round_up(elements, 2);
+        plan->output_pitch = plan->pitch / 2;
+    } else if (plan->across != ACROSS_SLIDE || plan->writes_y)
+        plan->output_pitch = outputs;
+    if (plan->columns->kernel > MOST_LISTED && plan->across == ACROSS_SLIDE)
+        plan->pitch = round_up(elements, plan->lanes);
+    if (plan->across == ACROSS_SLIDE && !plan->writes_y)
+        plan->output_pitch = plan->pitch;
+}
+
+/* Bytes of the arena that tiles of n outputs take, `rows` rows at once; sets the plan's sizes.
+ * What set_rows() takes. */
+static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64_t rows)
+{
+    const tarn_axis *axis = plan->row_axis >= 0 ? &plan->p->axis[plan->row_axis] : NULL;
+    bool turned = plan->across == ACROSS_TURNED, sliding = axis && !axis->adaptive;
+    bool sums_of_many =
+        plan->sums && plan->across == ACROSS_SLIDE && plan->columns->kernel > MOST_LISTED;
+    int64_t copies = plan->codes ? 2 : 1, pixel = plan->channels * plan->bytes;
+    plan->most_outputs = n;
+    plan->most_columns = columns;
+    plan->batch_rows = (int)rows;
+    set_pitches(plan, n, columns);
+    plan->row_bytes = round_up(columns * pixel + SCRATCH_SLACK, 64);
+    plan->down_bytes = round_up(rows * plan->pitch * plan->bytes + SCRATCH_SLACK, 64);
+    plan->across_bytes =
+        turned ? 0 : round_up(rows * plan->output_pitch * plan->bytes + SCRATCH_SLACK, 64);
+    plan->folded_bytes = turned ? round_up(max_i64(columns, n), 16) * plan->ops->vector_bytes
+                         : sums_of_many ? plan->across_bytes
+                                        : 0;
+    plan->gathered_bytes =
+        round_up(max_i64(columns, plan->codes ? 8 * n / plan->bytes : n) * pixel, 64);
+    plan->divisor_bytes = plan->sums ? round_up(n * pixel, 64) : 0;
+    plan->source_rows = 0;
+    if (plan->blocks && sliding && !plan->strided && !(plan->direct && plan->row_axis == 0))
+        plan->source_rows = (rows - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
+    plan->source_bytes =
+        plan->source_rows > 0 ? plan->source_rows * columns * pixel + SCRATCH_SLACK : 0;
+    int64_t bare = plan->row_axis > 0 ? copies : 1; /* rows of x have no codes */
+    int64_t halves = rows_for_halves(plan, plan->p->spatial) * plan->row_bytes;
+    if (plan->source_rows > 0) /* the same for runs of rows */
+        halves = max_i64(halves,
+                         rows_for_halves(plan, plan->row_axis) * round_up(plan->source_bytes, 64));
+    return copies * (halves + plan->down_bytes + plan->across_bytes +
+                     plan->folded_bytes * (turned ? 2 : 1)) +
+           bare * (plan->ring_rows * plan->row_bytes + round_up(plan->source_bytes, 64)) +
+           plan->divisor_bytes + (plan->has_missing ? plan->row_bytes : 0) +
+           (plan->gathers + plan->look_up) * plan->gathered_bytes;
+}
+
+/* Tiles of as many columns as fit; false if there is no room for a single window. */
+static bool set_tile_size(forward_plan *plan)
+{
+    enum { MOST_COLUMNS = 64 << 10 };
+    int64_t n = min_i64(plan->columns->out, MOST_COLUMNS), columns = columns_of(plan->columns, n);
+    int64_t rows = plan->across == ACROSS_TURNED ? plan->lanes : 1;
+    while (columns > MOST_COLUMNS || arena_bytes(plan, n, columns, rows) > ARENA_BYTES) {
+        if (n == 1)
+            return false;
+        n = n > 16 ? n * 3 / 4 : n - 1;
+        columns = columns_of(plan->columns, n);
+    }
+    return true;
+}
+
+/* Several rows go at once, while they stay in the level-1 cache. */
+static void set_batch(forward_plan *plan)
+{
+    enum { ENOUGH_BYTES = 8 << 10 };
+    int64_t n = plan->most_outputs, columns = plan->most_columns, rows = 1;
+    if (plan->across == ACROSS_TURNED || plan->across == ACROSS_WIDE)
+        return;
+    rows = min_i64(max_i64(ENOUGH_BYTES / (plan->pitch * plan->bytes), 1), MOST_ROWS);
+    while (rows > 1 && arena_bytes(plan, n, columns, rows) > ARENA_BYTES)
+        rows -= (rows + 7) / 8;
+    arena_bytes(plan, n, columns, rows);
+}
+
+/* Windows in pieces: of at least `least` columns, or false, and nothing is changed. */
+static bool set_wide(forward_plan *plan, int64_t least)
+{
+    forward_plan wide = *plan;
+    int64_t columns = 1 << 10;
+    wide.across = ACROSS_WIDE;
+    wide.writes_y = false;
+    set_ring(&wide, false);
+    while (arena_bytes(&wide, 1, columns, 1) > ARENA_BYTES && columns > least)
+        columns /= 2;
+    if (arena_bytes(&wide, 1, columns, 1) > ARENA_BYTES)
+        return false;
+    *plan = wide;
+    return true;
+}
+
+/* Whether the rows that a block reads can be counted without overflow. */
+static bool windows_are_moderate(const tarn_axis *axis)
+{
+    enum { MOST_CELLS = 1 << 20 };
+    return axis->adaptive || (axis->stride <= MOST_CELLS && axis->dilation <= MOST_CELLS &&
+                              axis->kernel <= MOST_CELLS / axis->dilation);
+}
+
+/* A window that does not fit is no part of a block, or is folded in pieces, or has fewer channels.
+ * */
+static void set_tiles(forward_plan *plan)
+{
+    enum { FEW_COLUMNS = 4 };
+    plan->blocks = plan->row_axis >= 0 && windows_are_moderate(&plan->p->axis[plan->row_axis]);
+    set_ring(plan, true);
+    while (!set_tile_size(plan)) {
+        bool in_place = plan->direct && plan->columns->out == 1;
+        if (plan->blocks)
+            plan->blocks = false;
+        else if ((in_place && set_wide(plan, FEW_COLUMNS)) ||
+                 (plan->channels <= plan->lanes && set_wide(plan, 1)))
+            return;
+        else {
+            plan->channels =
+                plan->channels > plan->lanes ? max_i64(plan->lanes, plan->channels / 2) : 1;
+            set_shortcuts(plan);
+            set_ring(plan, true);
+        }
+    }
+    set_batch(plan);
+}
+
+/* What a step of one cell adds to a place: bytes, or positions in the flattened input. */
+static uint64_t place_step(const tarn_problem *p, int operand, int axis)
+{
+    uint64_t step = 1;
+    if (operand != TARN_INDICES)
+        return (uint64_t)(p->stride[operand][axis] * p->element_bytes[operand]);
+    for (int a = axis + 1; a < p->spatial; a++)
+        step *= (uint64_t)p->axis[a].size;
+    return step;
+}
+
+static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
+{
+    bool indices = t->base[TARN_INDICES];
+    plan->written[WRITE_Y] = out;
+    plan->written[WRITE_SAVED] = OPERAND_SAVED;
+    plan->written[WRITE_OTHER] = indices ? TARN_INDICES : TARN_DY;
+    int row = plan->p->spatial - 2;
+    for (int k = 0; k < WRITES && row >= 0; k++)
+        plan->written_step[k] =
+            plan->p->stride[plan->written[k]][row] * plan->p->element_bytes[plan->written[k]];
+    for (int a = 0; a < plan->p->spatial; a++) {
+        plan->place_step[PLACE_IN_X][a] = place_step(plan->p, TARN_X, a);
+        plan->place_step[PLACE_OTHER][a] = place_step(plan->p, indices ? TARN_INDICES : TARN_DX, a);
+    }
+}
+
+static void set_plan(forward_plan *plan, char *const *base, bool by_order)
+{
+    const tarn_problem *p = plan->p;
+    plan->ops = plan->widest;
+    plan->sums = p->op == TARN_AVG;
+    plan->columns = &p->axis[p->spatial - 1];
+    plan->row_axis = p->spatial - 2;
+    plan->taps = count_taps(p);
+    plan->codes =
+        !plan->sums && (by_order || base[OPERAND_SAVED] || base[TARN_INDICES] || base[TARN_DY]);
+    set_core(plan, by_order);
+    set_across(plan);
+    plan->has_y = base[plan->written[WRITE_Y]];
+    set_shortcuts(plan);
+    set_tiles(plan);
+}
+
+/* Lays the scratch rows out. */
+static void set_rows(forward_state *s)
+{
+    const forward_plan *plan = &s->plan;
+    s->arena_used = 0;
+    s->jobs = s->rows = 0;
+    s->divisors_o = -1;
+    s->divisors = forward_take_bytes(s, plan->divisor_bytes);
+    if (plan->has_missing) {
+        s->zeros = forward_take_bytes(s, plan->row_bytes);
+        memset(s->zeros, 0, (size_t)plan->row_bytes);
+    }
+    if (plan->gathers)
+        s->gathered[0] = forward_take_bytes(s, plan->gathered_bytes);
+    if (plan->look_up)
+        s->gathered[1] = forward_take_bytes(s, plan->gathered_bytes);
+    bool bare = plan->row_axis <= 0; /* rows of x have no codes */
+    for (int r = 0; r < plan->ring_rows; r++)
+        s->ring[r] = forward_take_row(s, plan->row_bytes, plan->codes && !bare);
+    s->source = forward_take_row(s, plan->source_bytes, plan->codes && !bare);
+    s->down = forward_take_row(s, plan->down_bytes, plan->codes);
+    s->across = plan->across == ACROSS_TURNED
+                    ? s->down
+                    : forward_take_row(s, plan->across_bytes, plan->codes);
+    if (plan->across == ACROSS_TURNED)
+        s->turned = forward_take_row(s, plan->folded_bytes, plan->codes);
+    s->folded = forward_take_row(s, plan->folded_bytes, plan->codes);
+    if (plan->across == ACROSS_TURNED && plan->output_pitch == 1)
+        s->across = s->folded;
+    forward_forget_rows(s);
+    forward_forget_margins(s);
+    tarn_forward_set_places(s);
+}
+
+/* ---- Planes, channels, rows ----------------------------------------------------------------- */
+
+static void move_base(forward_state *s, char *const *base, int64_t lanes)
+{
+    for (int k = 0; k < OPERANDS; k++)
+        s->base[k] = base[k] ? base[k] + lanes * s->plan.p->element_bytes[k] : NULL;
+}
+
+/* Whether all output rows are divided by the same number. */
+static bool rows_count_alike(const forward_plan *plan)
+{
+    const tarn_axis *axis = &plan->p->axis[0];
+    int64_t last = axis->out - 1;
+    return !plan->sums || plan->p->divisor > 0 || every_tap_exists(axis) ||
+           (plan->p->count_include_pad && padded_taps(axis, last) == axis->kernel);
+}
+
+/* Whether whole planes go as a block: small ones, and such that have one output row. */
+static bool are_stacked(const forward_plan *plan)
+{
+    const tarn_problem *p = plan->p;
+    const tarn_axis *axis = &p->axis[0];
+    if (plan->row_axis != 0 || !plan->blocks || !plan->direct || plan->checks_folds ||
+        p->leading > 1 || plan->channels != p->lanes || plan->most_outputs != plan->columns->out ||
+        plan->batch_rows < axis->out || (axis->adaptive && axis->out > 1))
+        return false;
+    for (int64_t row = 0; row < axis->out; row++) {
+        tarn_span taps = window_taps(axis, row);
+        if (taps.lo >= taps.hi) /* nothing but padding */
+            return false;
+    }
+    return !plan->sums ||
+           (axis->kernel <= MOST_SUMMED && sums_may_begin_late(axis) && rows_count_alike(plan));
+}
+
+/* Planes [begin,end), as many at a time as there is room for. */
+static void run_stack(forward_state *s, const tarn_tensors *t, int64_t begin, int64_t end)
+{
+    const tarn_problem *p = s->plan.p;
+    int64_t out = p->axis[0].out, planes;
+    for (; begin < end; begin += planes) {
+        s->o[0] = 0;
+        for (int k = 0; k < OPERANDS; k++)
+            s->base[k] =
+                t->base[k] ? t->base[k] + begin * p->lead_stride[k][0] * p->element_bytes[k] : NULL;
+        planes = min_i64(min_i64(s->plan.batch_rows / out, MOST_JOBS), end - begin);
+        set_tile(s, 0, s->plan.most_outputs);
+        if (tarn_forward_down_stack(s, planes, s->down))
+            add_planes(s, planes);
+        else {
+            planes = 1;
+            forward_forget_rows(s);
+            run_rows(s, 0, out, 0, s->plan.most_outputs);
+        }
+        flush_jobs(s);
+    }
+}
+
+static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                     const tarn_row_ops *ops, int in, int out)
+{
+    _Alignas(64) char arena[ARENA_BYTES];
+    forward_state s;
+    s.arena = arena;
+    s.run_rows = 1;
+    s.plan = (forward_plan){.p = p, .widest = ops, .in = in, .group = p->lanes};
+    set_written(&s.plan, t, out);
+    set_plan(&s.plan, t->base, false);
+    set_rows(&s);
+    int64_t rows = p->axis[0].out;
+    if (are_stacked(&s.plan) && begin % rows == 0 && end % rows == 0) {
+        run_stack(&s, t, begin / rows, end / rows);
+        return;
+    }
+    tarn_slab slab;
+    while (next_slab(p, t, p->axis[0].out, &begin, end, &slab))
+        for (int64_t lane = 0; lane < p->lanes; lane += s.plan.channels) {
+            move_base(&s, slab.base,
+                      min_i64(lane, p->lanes - s.plan.channels)); /* the last block overlaps */
+            run_slab(&s, slab.lo, slab.hi);
+        }
+    flush_jobs(&s);
+}
+
+/* Steps the axes before the last two; false after the last place. Axis 0 runs over [lo,hi). */
+static bool next_outer(forward_state *s, int64_t lo, int64_t hi)
+{
+    for (int a = s->plan.row_axis - 1; a >= 0; a--) {
+        if (++s->o[a] < (a == 0 ? hi : s->plan.p->axis[a].out))
+            return true;
+        s->o[a] = a == 0 ? lo : 0;
+    }
+    return false;
+}
+
+/* Tile by tile, so that rows are kept from one output row to the next. */
+static void run_slab(forward_state *s, int64_t lo, int64_t hi)
+{
+    const tarn_problem *p = s->plan.p;
+    int row = s->plan.row_axis;
+    int64_t o_lo = row < 0 ? lo : 0, o_hi = row < 0 ? hi : s->plan.columns->out;
+    int64_t row_lo = row == 0 ? lo : 0, row_hi = row < 0 ? 1 : row == 0 ? hi : p->axis[row].out;
+    memset(s->o, 0, sizeof s->o);
+    if (row > 0)
+        s->o[0] = lo;
+    do {
+        for (int64_t o = o_lo; o < o_hi; o += s->plan.most_outputs) {
+            forward_forget_rows(s);
+            run_rows(s, row_lo, row_hi, o, min_i64(o + s->plan.most_outputs, o_hi));
+        }
+    } while (next_outer(s, lo, hi));
+}
+
+/* ---- Jobs ----------------------------------------------------------------------------------- */
+
+/* The columns that outputs [o,o+outputs) read. */
+static void set_tile(forward_state *s, int64_t o, int64_t outputs)
+{
+    const tarn_axis *axis = s->plan.columns;
+    tarn_span last = window_taps(axis, o + outputs - 1);
+    s->first = window_taps(axis, o).first;
+    s->columns = s->plan.across == ACROSS_TURNED ? s->plan.most_columns
+                                                 : span_at(&last, last.n - 1) + 1 - s->first;
+    s->lo = min_i64(max_i64(-s->first, 0), s->columns);
+    s->hi = max_i64(min_i64(axis->size - s->first, s->columns), s->lo);
+}
+
+/* The rows s->o and those behind it, folded down already: where their results go and their
+ * winners lie, and what they are divided by. */
+static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
+{
+    const tarn_problem *p = s->plan.p;
+    const forward_plan *plan = &s->plan;
+    forward_job *job = &s->job[s->jobs++];
+    *job =
+        (forward_job){.o = o, .outputs = outputs, .counted = 1, .slot = s->rows, .rows = (int)rows};
+    s->rows += (int)rows;
+    int64_t offset[WRITES];
+    for (int k = 0; k < WRITES; k++)
+        offset[k] = o * p->stride[plan->written[k]][p->spatial - 1];
+    for (int a = 0; a <= plan->row_axis; a++) {
+        tarn_span taps = window_taps(&p->axis[a], s->o[a]);
+        job->empty |= taps.lo >= taps.hi;
+        job->counted *=
+            p->count_include_pad ? padded_taps(&p->axis[a], s->o[a]) : taps.hi - taps.lo;
+        for (int which = 0; which < PLACES; which++)
+            job->place[which] += (uint64_t)taps.first * plan->place_step[which][a];
+        for (int k = 0; k < WRITES; k++)
+            offset[k] += s->o[a] * p->stride[plan->written[k]][a];
+    }
+    for (int k = 0; k < (plan->sums ? 1 : WRITES); k++) {
+        int operand = plan->written[k];
+        if (s->base[operand])
+            job->written[k] = s->base[operand] + offset[k] * p->element_bytes[operand];
+    }
+    job->read[PLACE_IN_X] = s->base[TARN_X];
+    job->read[PLACE_OTHER] = plan->written[WRITE_OTHER] == TARN_DY ? s->base[TARN_DX] : NULL;
+    if (s->rows == plan->batch_rows || s->jobs == MOST_JOBS)
+        flush_jobs(s);
+}
+
+/* The rows of planes that follow s->base: one job, where all lie as one plane would; otherwise
+ * one for each. */
+static void add_planes(forward_state *s, int64_t planes)
+{
+    const forward_plan *plan = &s->plan;
+    const tarn_problem *p = plan->p;
+    int64_t out = p->axis[0].out;
+    bool as_one = !s->base[plan->written[WRITE_OTHER]] || plan->sums;
+    for (int k = 0; k < (plan->sums ? 1 : WRITES); k++)
+        as_one = as_one && (!s->base[plan->written[k]] || p->lead_stride[plan->written[k]][0] ==
+                                                              out * p->stride[plan->written[k]][0]);
+    if (as_one && !plan->look_up) {
+        add_job(s, 0, plan->most_outputs, planes * out);
+        return;
+    }
+    char *base[OPERANDS];
+    memcpy(base, s->base, sizeof base);
+    for (int64_t k = 0; k < planes; k++) {
+        for (int operand = 0; operand < OPERANDS; operand++)
+            if (base[operand])
+                s->base[operand] =
+                    base[operand] + k * p->lead_stride[operand][0] * p->element_bytes[operand];
+        add_job(s, 0, plan->most_outputs, out);
+    }
+}
+
+static void flush_jobs(forward_state *s)
+{
+    if (s->jobs == 0)
+        return;
+    tarn_forward_across(s);
+    for (int k = 0; k < s->jobs; k++)
+        tarn_forward_write(s, &s->job[k]);
+    s->jobs = s->rows = 0;
+}
+
+/* How many rows, from `row` on, make a block: their windows lie inside x on that axis; or one,
+ * if that does not matter. */
+static int64_t rows_of_block(const forward_state *s, int64_t row, int64_t end)
+{
+    const forward_plan *plan = &s->plan;
+    if (!plan->blocks)
+        return 0;
+    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
+    if (axis->adaptive || (plan->sums && axis->kernel > MOST_SUMMED))
+        return 0;
+    tarn_span taps = window_taps(axis, row);
+    int64_t extent = (axis->kernel - 1) * axis->dilation + 1, first = taps.first;
+    if (taps.lo > 0 || taps.hi < taps.n)
+        return taps.lo < taps.hi && (!plan->sums || taps.lo == 0 || sums_may_begin_late(axis));
+    int64_t inside = axis->stride == 1 ? axis->size - extent - first + 1
+                                       : (axis->size - extent - first) / axis->stride + 1;
+    return min_i64(min_i64(inside, end - row), plan->batch_rows - s->rows);
+}
+
+/* Output rows [row,end) of a tile: blocks where windows lie inside x, the others one by one. */
+static void run_rows(forward_state *s, int64_t row, int64_t end, int64_t o_lo, int64_t o_hi)
+{
+    int axis = s->plan.row_axis;
+    int64_t rows;
+    if (s->plan.columns->adaptive && s->jobs > 0 && s->job[0].o != o_lo) /* other lists */
+        flush_jobs(s);
+    for (; row < end; row += rows) {
+        rows = rows_of_block(s, row, end);
+        if (axis >= 0)
+            s->o[axis] = row;
+        set_tile(s, o_lo, o_hi - o_lo);
+        if (rows > 0 && tarn_forward_down_block(s, row, rows, down_row(s, s->rows)))
+            add_job(s, o_lo, o_hi - o_lo, rows);
+        else {
+            rows = 1;
+            run_row(s, o_lo, o_hi);
+        }
+    }
+}
+
+/* One window at a time. */
+static void run_wide(forward_state *s, int64_t o)
+{
+    tarn_forward_wide(s, o, s->across);
+    if (s->odd)
+        return;
+    add_job(s, o, 1, 1);
+}
+
+/* The outputs [o_lo,o_hi) of the row s->o, a tile. */
+static void run_row(forward_state *s, int64_t o_lo, int64_t o_hi)
+{
+    s->odd = false;
+    if (s->plan.across == ACROSS_WIDE)
+        run_wide(s, o_lo);
+    else {
+        set_tile(s, o_lo, o_hi - o_lo);
+        tarn_forward_down(s, down_row(s, s->rows));
+        if (!s->odd)
+            add_job(s, o_lo, o_hi - o_lo, 1);
+    }
+    if (s->odd)
+        run_row_by_order(s, o_lo, o_hi);
+}
+
+/* The row holds NaN or -0: once more, in the order of the contract. Fewer channels may go
+ * together then. */
+static void run_row_by_order(forward_state *s, int64_t o_lo, int64_t o_hi)
+{
+    forward_plan plan = s->plan;
+    char *base[OPERANDS];
+    flush_jobs(s);
+    memcpy(base, s->base, sizeof base);
+    s->plan.group = plan.channels;
+    set_plan(&s->plan, base, true);
+    set_rows(s);
+    for (int64_t lane = 0; lane < plan.channels; lane += s->plan.channels) {
+        move_base(s, base, min_i64(lane, plan.channels - s->plan.channels));
+        for (int64_t o = o_lo; o < o_hi; o += s->plan.most_outputs) {
+            forward_forget_rows(s);
+            run_row(s, o, min_i64(o + s->plan.most_outputs, o_hi));
+            flush_jobs(s);
+        }
+    }
+    flush_jobs(s);
+    memcpy(s->base, base, sizeof base);
+    s->plan = plan;
+    set_rows(s);
+}

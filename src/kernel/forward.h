@@ -1,0 +1,262 @@
+/* The forward engine: max, min and avg of any window, with winners, indices and tangents on
+ * request.
+ *
+ *     x -> down -> across -> write
+ *
+ * An output row is made in two steps. *Down* folds the rows of x that its windows read into one
+ * row, element by element, axis by axis, the outermost first [S2]. *Across* folds windows along
+ * that row. Both work on runs of elements, so rows may be those of a dense plane (one channel)
+ * or of pixels (channels last).
+ *
+ * Long rows are cut into tiles of columns, so that all buffers fit on the stack. Where rows of
+ * windows do not suit vectors (stride above 2, adaptive windows), as many rows as a vector has
+ * lanes are turned: then each lane is a row, and any window is a list of vectors. Windows too
+ * wide for a tile are folded one by one, in pieces.
+ *
+ * Max and min compare keys (row_ops.h). A row that holds NaN or -0, which keys cannot order, is
+ * done again with keys that can, but do not tell the value: that is then looked up where the
+ * winner lies.
+ */
+#ifndef TARN_FORWARD_H
+#define TARN_FORWARD_H
+
+#include "row_ops.h"
+
+enum {
+    ARENA_BYTES = 24 << 10, /* all scratch rows */
+    MOST_LISTED = 16,       /* rows of one fold: MOST_SUMMED */
+    MOST_RING_ROWS = 32,    /* rows that are kept for the windows below */
+    MOST_TABLE_TAPS = 256,  /* taps whose places are in a table */
+    MOST_JOBS = 64,         /* at least the lanes of a vector */
+    MOST_ROWS = 256         /* of output that are made together */
+};
+
+/* Where a cell is: in bytes of a plane of x; and in bytes of dx, or as a position in the
+ * flattened input [M5], as tangents or indices are asked for. Unsigned: what lies far out in
+ * the padding may wrap on the way. */
+enum { PLACE_IN_X, PLACE_OTHER, PLACES };
+
+/* What is written, apart from means. */
+enum { WRITE_Y, WRITE_SAVED, WRITE_OTHER, WRITES };
+
+/* How windows along a row are folded. */
+typedef enum {
+    ACROSS_SLIDE,   /* stride 1: the row against itself, shifted */
+    ACROSS_STRIDE2, /* one channel: every second element */
+    ACROSS_PIXELS,  /* pixels of at least a vector of channels */
+    ACROSS_LISTS,   /* the same, each window a list of its own: adaptive, or of many taps */
+    ACROSS_TURNED,  /* one channel: rows are turned to pixels, then folded as these */
+    ACROSS_WIDE     /* window by window, in pieces */
+} forward_across;
+
+/* A row: values, and their codes or NULL. */
+typedef struct forward_row {
+    char *values, *codes;
+} forward_row;
+
+/* What is computed, and in what: the same for all tiles. */
+typedef struct forward_plan {
+    const tarn_problem *p;
+    const tarn_row_ops *widest, *ops;              /* those allowed, and those used */
+    int in;                                        /* operands: X; for tangents of averages DX */
+    int written[WRITES];                           /* Y, or DY of averages; SAVED; INDICES or DY */
+    int64_t written_step[WRITES];                  /* bytes from an output row to the next */
+    uint64_t place_step[PLACES][TARN_MAX_SPATIAL]; /* what a step of one cell adds to a place */
+    bool sums;                                     /* or extremes */
+    bool codes;                                    /* extremes with winners */
+    bool look_up;                                  /* values are taken from x, by their winners */
+    bool direct;                                   /* rows of x can be folded where they lie */
+    bool checks_folds; /* rows are looked at as they are folded: no two windows share one */
+    bool strided;      /* ... pixel by pixel, as they are but some of the channels */
+    bool lists;        /* ACROSS_TURNED: each window is a list of its own */
+    bool has_y;        /* values are asked for */
+    bool writes_y;     /* across stores to y itself */
+    bool divides_rows; /* sums become means in place, and are copied then */
+    bool copies_y;     /* values are keys: rows of them are copied to y */
+    bool blocks;       /* several output rows may be folded down at once */
+    bool gathers;      /* some rows in memory are not contiguous, or written past the caches */
+    bool past_caches;  /* y is so large that it goes past the caches */
+    bool has_missing;  /* sums: windows may reach into the padding, on the axes before the last */
+    bool has_empty;    /* windows may lie in the padding altogether, on the last axis */
+    tarn_core core;
+    tarn_key key;
+    uint64_t flip;
+    int64_t bytes;            /* of an element of the core */
+    int64_t group;            /* channels there are */
+    int64_t channels;         /* of them that go together; 1 unless pixels are contiguous */
+    int64_t lanes;            /* of a vector of the core */
+    int64_t taps;             /* of a window */
+    int64_t pad_code;         /* tap number of padding: beyond all taps */
+    const tarn_axis *columns; /* the last axis */
+    int row_axis;             /* the one before it, or -1 */
+    forward_across across;
+    int64_t most_outputs;        /* columns of a tile */
+    int64_t most_columns;        /* that it reads, padding included */
+    int64_t pitch, output_pitch; /* elements from a row folded down, or across, to the next */
+    int64_t row_bytes;           /* of a single scratch row, with its slack */
+    int64_t down_bytes, across_bytes, folded_bytes, source_bytes, gathered_bytes, divisor_bytes;
+    int ring_rows, batch_rows;
+    int64_t source_rows; /* of x, converted or folded over outer axes, for a block of output rows */
+    int listed;          /* rows of one fold down */
+    bool ring_keeps;     /* a row stays in its slot for the windows below */
+} forward_plan;
+
+/* Output rows, or a tile of them, that wait for being folded across: neighbours that differ in
+ * nothing but where they are. */
+typedef struct forward_job {
+    char *written[WRITES];    /* first element to be written, or NULL */
+    const char *read[PLACES]; /* the plane of x; of dx, if tangents are asked for */
+    uint64_t place[PLACES];   /* of tap 0 of the first row's windows, on all axes but the last */
+    int64_t o, outputs;       /* columns of the output */
+    int64_t counted;          /* taps counted for the divisor on all axes but the last [A2] */
+    int slot, rows;           /* their rows in s->down */
+    bool empty;               /* no window of the row reads anything */
+} forward_job;
+
+typedef struct forward_state {
+    forward_plan plan;
+    char *base[OPERANDS];        /* of the plane, or of its block of channels */
+    int64_t o[TARN_MAX_SPATIAL]; /* the output row */
+    int64_t i[TARN_MAX_SPATIAL]; /* the row of x */
+    int64_t run_rows; /* rows of x, from s->i on, that outer axes are folded for at once */
+    bool odd;         /* a row of x was found to hold NaN or -0 */
+
+    /* The tile reads `columns` columns from `first` on, of which [lo,hi) exist; the rest is
+     * padding. */
+    int64_t first, columns, lo, hi;
+
+    char *arena;
+    int64_t arena_used;
+    forward_row ring[MOST_RING_ROWS];
+    int64_t ring_tag[MOST_RING_ROWS];
+    bool ring_odd[MOST_RING_ROWS];
+    char *direct;        /* row of x for the first tap of axis 0, where it lies, */
+    int64_t direct_step; /* and bytes to the next row */
+    forward_row source;  /* rows of x for a block */
+    int64_t clean_from,
+        clean;         /* rows [clean_from,clean) of x are known to hold neither NaN nor -0 */
+    char *zeros;       /* a row, for what is missing of a sum */
+    char *gathered[2]; /* rows of x that are not contiguous; keys that are widened */
+    char *divisors;    /* of the outputs of a tile, or one */
+    int64_t divisors_o, divisors_outputs, divisors_counted; /* whose they are */
+    bool one_divisor;
+
+    int jobs, rows; /* that wait */
+    forward_job job[MOST_JOBS];
+    forward_row down, across, turned, folded;
+    int64_t margin_first[MOST_ROWS];          /* tile whose padding a row has already */
+    bool has_places;                          /* the table is filled: windows have few taps */
+    uint64_t places[PLACES][MOST_TABLE_TAPS]; /* of taps, from tap 0 on */
+} forward_state;
+
+/* forward_down.c */
+void tarn_forward_down(forward_state *s, forward_row to);
+bool tarn_forward_down_block(forward_state *s, int64_t row, int64_t rows, forward_row to);
+bool tarn_forward_down_stack(forward_state *s, int64_t planes, forward_row to);
+/* forward_across.c */
+void tarn_forward_across(forward_state *s);
+void tarn_forward_wide(forward_state *s, int64_t o, forward_row to);
+/* forward_write.c */
+void tarn_forward_write(forward_state *s, const forward_job *job);
+void tarn_forward_set_places(forward_state *s);
+
+static inline char *forward_take_bytes(forward_state *s, int64_t bytes)
+{
+    char *taken = s->arena + s->arena_used;
+    s->arena_used += (bytes + 63) / 64 * 64;
+    return taken;
+}
+
+static inline forward_row forward_take_row(forward_state *s, int64_t bytes, bool codes)
+{
+    forward_row row = {forward_take_bytes(s, bytes), NULL};
+    if (codes)
+        row.codes = forward_take_bytes(s, bytes);
+    return row;
+}
+
+/* A row for what a fold keeps, or a run of them. */
+static inline forward_row forward_take(forward_state *s)
+{
+    return forward_take_row(s, s->run_rows > 1 ? s->plan.source_bytes : s->plan.row_bytes,
+                            s->plan.codes);
+}
+
+/* Rows of x are others now: another plane, tile or place on an outer axis. */
+static inline void forward_forget_rows(forward_state *s)
+{
+    for (int slot = 0; slot < s->plan.ring_rows; slot++)
+        s->ring_tag[slot] = -1;
+    s->clean_from = s->clean = 0;
+}
+
+static inline forward_row row_at(forward_row row, int64_t byte)
+{
+    return (forward_row){row.values + byte, row.codes ? row.codes + byte : NULL};
+}
+
+static inline void forward_forget_margins(forward_state *s)
+{
+    for (int r = 0; r < s->plan.batch_rows; r++)
+        s->margin_first[r] = INT64_MIN;
+}
+
+/* The step between `count` things; one alone is never stepped from, and its step may be huge. */
+static inline int64_t step_between(int64_t count, int64_t step, int64_t elements)
+{
+    return count > 1 ? step * elements : 0;
+}
+
+/* Row `slot` of those folded down. */
+static inline forward_row down_row(const forward_state *s, int64_t slot)
+{
+    return row_at(s->down, slot * s->plan.pitch * s->plan.bytes);
+}
+
+static inline forward_row across_row(const forward_state *s, int64_t slot)
+{
+    return row_at(s->across, slot * s->plan.output_pitch * s->plan.bytes);
+}
+
+/* A tap's number as a code, in the low bytes, and back. */
+static inline uint64_t code_of(const forward_plan *plan, int64_t tap)
+{
+    return (uint64_t)tap ^ UINT64_C(1) << (8 * plan->bytes - 1);
+}
+
+/* The fold of k taps for n pixels, as row operations have it. */
+static inline void fold_taps(const forward_plan *plan, forward_row to, int64_t to_step,
+                             forward_row from, int64_t first, int64_t step, int64_t k,
+                             int64_t tap_step, int64_t pixel_step, int64_t channels, int64_t n)
+{
+    if (plan->sums)
+        plan->ops->sum_pixels[plan->core](to.values, to_step, from.values, k, tap_step, pixel_step,
+                                          channels, n);
+    else if (plan->codes)
+        plan->ops->best_codes_pixels[plan->core](to.values, to.codes, to_step, from.values,
+                                                 from.codes, first, step, k, tap_step, pixel_step,
+                                                 channels, n);
+    else
+        plan->ops->best_pixels[plan->core](to.values, to_step, from.values, k, tap_step, pixel_step,
+                                           channels, n);
+}
+
+/* The fold of k rows of n elements; row j of extremes adds first + j*step to its codes. */
+static inline void fold_rows(const forward_plan *plan, forward_row to, const forward_row *rows,
+                             int64_t first, int64_t step, int64_t k, int64_t n)
+{
+    const void *values[MOST_LISTED], *codes[MOST_LISTED];
+    for (int64_t j = 0; j < k; j++) {
+        values[j] = rows[j].values;
+        codes[j] = rows[j].codes;
+    }
+    if (plan->sums)
+        plan->ops->sum[plan->core](to.values, values, k, n);
+    else if (plan->codes)
+        plan->ops->best_codes[plan->core](to.values, to.codes, values, rows[0].codes ? codes : NULL,
+                                          first, step, k, n);
+    else
+        plan->ops->best[plan->core](to.values, values, k, n);
+}
+
+#endif

@@ -1,0 +1,376 @@
+/* Write: a folded row becomes results: values, saved winners, indices, tangents. */
+#include "forward.h"
+
+static void write_means(forward_state *s, const forward_job *job, const char *sums, int rows);
+static bool has_one_divisor(forward_state *s, const forward_job *job);
+static int64_t bytes_of(const forward_state *s, int written);
+static int64_t stride_of(const forward_state *s, int written);
+static void write_keys(forward_state *s, const forward_job *job, const char *keys);
+static void write_saved(forward_state *s, const forward_job *job, const char *codes, int rows);
+static void look_up(forward_state *s, const forward_job *job, const char *codes, int written,
+                    int which);
+static void write_empty(const forward_state *s, const forward_job *job);
+
+static void write_row(forward_state *s, const forward_job *job, forward_row row)
+{
+    const forward_plan *plan = &s->plan;
+    if (plan->sums) {
+        write_means(s, job, row.values, 1);
+        return;
+    }
+    if (job->written[WRITE_Y] && plan->look_up)
+        look_up(s, job, row.codes, WRITE_Y, PLACE_IN_X);
+    else if (job->written[WRITE_Y] && !plan->writes_y && !plan->copies_y)
+        write_keys(s, job, row.values);
+    if (job->written[WRITE_SAVED])
+        write_saved(s, job, row.codes, 1);
+    if (job->written[WRITE_OTHER])
+        look_up(s, job, row.codes, WRITE_OTHER, PLACE_OTHER);
+    write_empty(s, job);
+}
+
+/* All rows of values, as they are, in one go. */
+static void copy_rows(const forward_state *s, const forward_job *job)
+{
+    const forward_plan *plan = &s->plan;
+    plan->ops->best_pixels[plan->core](job->written[WRITE_Y],
+                                       plan->written_step[WRITE_Y] / plan->bytes,
+                                       across_row(s, job->slot).values, 1, 0, plan->output_pitch,
+                                       job->outputs * plan->channels, job->rows);
+}
+
+/* Means of a native type, by one divisor: in place, whole vectors, whatever lies between the rows.
+ * */
+static void divide_rows(forward_state *s, const forward_job *job)
+{
+    const forward_plan *plan = &s->plan;
+    char *sums = across_row(s, job->slot).values;
+    int64_t n = (job->rows - 1) * plan->output_pitch + job->outputs * plan->channels;
+    n = (n + plan->lanes - 1) / plan->lanes * plan->lanes;
+    if (plan->core == CORE_F32)
+        plan->ops->means_f32[TARN_F32](sums, (const float *)(const void *)sums,
+                                       (const float *)(const void *)s->divisors, 0, n);
+    else
+        plan->ops->means_f64[TARN_F64](sums, (const double *)(const void *)sums,
+                                       (const double *)(const void *)s->divisors, 0, n);
+    copy_rows(s, job);
+}
+
+/* Whether rows of results follow each other, in scratch as in memory. */
+static bool rows_follow(const forward_state *s, const forward_job *job, int written)
+{
+    int64_t n = job->outputs * s->plan.channels;
+    return s->plan.output_pitch == n && s->plan.written_step[written] == n * bytes_of(s, written) &&
+           stride_of(s, written) == s->plan.channels && !s->plan.past_caches;
+}
+
+/* Values are there already, and winners lie as they are to be saved. */
+static bool is_saved_at_once(const forward_state *s, const forward_job *job)
+{
+    const forward_plan *plan = &s->plan;
+    bool has_values = !job->written[WRITE_Y] || plan->writes_y || plan->copies_y;
+    return has_values && job->written[WRITE_SAVED] && !job->written[WRITE_OTHER] && !job->empty &&
+           !plan->has_empty && rows_follow(s, job, WRITE_SAVED);
+}
+
+void tarn_forward_write(forward_state *s, const forward_job *job)
+{
+    const forward_plan *plan = &s->plan;
+    forward_job row = *job;
+    if (plan->copies_y && job->written[WRITE_Y])
+        copy_rows(s, job);
+    if (plan->sums && rows_follow(s, job, WRITE_Y) && has_one_divisor(s, job)) {
+        write_means(s, job, across_row(s, job->slot).values, job->rows);
+        return;
+    }
+    if (plan->divides_rows && job->rows > 1 && s->jobs == 1 && has_one_divisor(s, job)) {
+        divide_rows(s, job);
+        return;
+    }
+    if (plan->copies_y && !plan->codes && !job->empty && !plan->has_empty)
+        return;
+    if (is_saved_at_once(s, job)) {
+        write_saved(s, job, across_row(s, job->slot).codes, job->rows);
+        return;
+    }
+    for (int r = 0; r < job->rows; r++) {
+        write_row(s, &row, across_row(s, job->slot + r));
+        for (int k = 0; k < WRITES; k++)
+            row.written[k] += row.written[k] ? plan->written_step[k] : 0;
+        for (int which = 0; which < PLACES && job->rows > 1; which++)
+            row.place[which] += (uint64_t)plan->p->axis[plan->row_axis].stride *
+                                plan->place_step[which][plan->row_axis];
+    }
+}
+
+/* ---- Rows of results, which need not be contiguous ------------------------------------------ */
+
+static int64_t stride_of(const forward_state *s, int written)
+{
+    return s->plan.p->stride[s->plan.written[written]][s->plan.p->spatial - 1];
+}
+
+static int64_t bytes_of(const forward_state *s, int written)
+{
+    return s->plan.p->element_bytes[s->plan.written[written]];
+}
+
+static bool is_contiguous(const forward_state *s, const forward_job *job, int written)
+{
+    return stride_of(s, written) == s->plan.channels || job->outputs == 1;
+}
+
+/* Where a row of results is made: in its place, or in scratch. */
+static char *begin_row(forward_state *s, const forward_job *job, int written)
+{
+    bool past = s->plan.past_caches && written == WRITE_Y;
+    return is_contiguous(s, job, written) && !past ? job->written[written] : s->gathered[0];
+}
+
+static void end_row(forward_state *s, const forward_job *job, int written, const char *row)
+{
+    int64_t bytes = bytes_of(s, written), pixel = s->plan.channels * bytes;
+    char *to = job->written[written];
+    if (row == to)
+        return;
+    if (is_contiguous(s, job, written)) {
+        s->plan.ops->copy_past(to, row, job->outputs * pixel);
+        return;
+    }
+    for (int64_t o = 0; o < job->outputs; o++, to += stride_of(s, written) * bytes)
+        memcpy(to, row + o * pixel, (size_t)pixel);
+}
+
+/* ---- Means
+ * ------------------------------------------------------------------------------------------------
+ * */
+
+/* [A2] Taps of a window on the last axis that count. A window that has none is divided by 1:
+ * its sum is 0 [A3]. */
+static int64_t counted_columns(const forward_plan *plan, int64_t o)
+{
+    tarn_span taps = window_taps(plan->columns, o);
+    return plan->p->count_include_pad ? padded_taps(plan->columns, o) : taps.hi - taps.lo;
+}
+
+static void set_divisor(const forward_plan *plan, char *divisors, int64_t at, int64_t divisor)
+{
+    float single = (float)max_i64(divisor, 1);
+    double wide = (double)max_i64(divisor, 1);
+    memcpy(divisors + at * plan->bytes, plan->core == CORE_F32 ? (void *)&single : (void *)&wide,
+           (size_t)plan->bytes);
+}
+
+static void set_divisors(forward_state *s, const forward_job *job)
+{
+    const forward_plan *plan = &s->plan;
+    if (s->divisors_o == job->o && s->divisors_outputs >= job->outputs &&
+        s->divisors_counted == job->counted)
+        return;
+    s->divisors_o = job->o;
+    s->divisors_outputs = job->outputs;
+    s->divisors_counted = job->counted;
+    int64_t first = counted_columns(plan, job->o), channels = plan->channels;
+    s->one_divisor = true;
+    for (int64_t o = 1; plan->p->divisor == 0 && s->one_divisor && o < job->outputs; o++)
+        s->one_divisor = counted_columns(plan, job->o + o) == first;
+    if (s->one_divisor) {
+        set_divisor(plan, s->divisors, 0,
+                    plan->p->divisor > 0 ? plan->p->divisor : job->counted * first);
+        return;
+    }
+    for (int64_t o = 0; o < job->outputs; o++)
+        for (int64_t c = 0; c < channels; c++)
+            set_divisor(plan, s->divisors, o * channels + c,
+                        job->counted * counted_columns(plan, job->o + o));
+}
+
+static bool has_one_divisor(forward_state *s, const forward_job *job)
+{
+    set_divisors(s, job);
+    return s->one_divisor;
+}
+
+/* Several rows only if they follow each other. */
+static void write_means(forward_state *s, const forward_job *job, const char *sums, int rows)
+{
+    const forward_plan *plan = &s->plan;
+    set_divisors(s, job);
+    int64_t n = rows * job->outputs * plan->channels, step = !s->one_divisor;
+    char *row = begin_row(s, job, WRITE_Y);
+    if (plan->core == CORE_F32)
+        plan->ops->means_f32[plan->p->dtype](row, (const float *)(const void *)sums,
+                                             (const float *)(const void *)s->divisors, step, n);
+    else
+        plan->ops->means_f64[plan->p->dtype](row, (const double *)(const void *)sums,
+                                             (const double *)(const void *)s->divisors, step, n);
+    end_row(s, job, WRITE_Y, row);
+}
+
+/* ---- Extremes ------------------------------------------------------------------------------- */
+
+static void write_keys(forward_state *s, const forward_job *job, const char *keys)
+{
+    char *row = begin_row(s, job, WRITE_Y);
+    s->plan.ops->unkey[s->plan.key](row, keys, s->plan.flip, job->outputs * s->plan.channels);
+    end_row(s, job, WRITE_Y, row);
+}
+
+static void write_saved(forward_state *s, const forward_job *job, const char *codes, int rows)
+{
+    static const int8_t kind[] = {[1] = 0, [4] = 1, [8] = 2};
+    char *row = begin_row(s, job, WRITE_SAVED);
+    int64_t bytes = bytes_of(s, WRITE_SAVED);
+    int64_t n = rows * job->outputs * s->plan.channels;
+    s->plan.ops->save_codes[core_width(s->plan.core)][kind[bytes]](row, codes, n);
+    end_row(s, job, WRITE_SAVED, row);
+}
+
+/* ---- Places of winners ---------------------------------------------------------------------- */
+
+/* From tap 0 of a window to another, as a place. */
+static uint64_t place_of_tap(const forward_plan *plan, int which, int64_t tap)
+{
+    uint64_t place = 0;
+    for (int a = plan->p->spatial - 1; a >= 0; a--) {
+        const tarn_axis *axis = &plan->p->axis[a];
+        int64_t cells = tap % axis->kernel * (axis->adaptive ? 1 : axis->dilation);
+        place += (uint64_t)cells * plan->place_step[which][a];
+        tap /= axis->kernel;
+    }
+    return place;
+}
+
+void tarn_forward_set_places(forward_state *s)
+{
+    s->has_places = s->plan.codes && s->plan.taps <= MOST_TABLE_TAPS;
+    for (int which = 0; which < PLACES && s->has_places; which++)
+        for (int64_t tap = 0; tap < s->plan.taps; tap++)
+            s->places[which][tap] = place_of_tap(&s->plan, which, tap);
+}
+
+static inline __attribute__((always_inline)) uint64_t tap_of_code(const char *code, int64_t bytes)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t number;
+    switch (bytes) {
+    case 1:
+        memcpy(&one, code, 1), number = one;
+        break;
+    case 2:
+        memcpy(&two, code, 2), number = two;
+        break;
+    case 4:
+        memcpy(&four, code, 4), number = four;
+        break;
+    default:
+        memcpy(&number, code, 8);
+        break;
+    }
+    return number ^ UINT64_C(1) << (8 * bytes - 1);
+}
+
+/* For each of n outputs what lies at the winner's place, an element of x or dx; or the place
+ * itself, where there is no `from`. Places move by `step` from output to output. `checked`:
+ * there may be windows without a tap, which write_empty() is for. */
+static inline __attribute__((always_inline)) void
+look_up_run(const forward_state *s, const char *codes, int64_t code_bytes, int which,
+            uint64_t place, uint64_t step, const char *from, char *to, int64_t bytes, int64_t n,
+            bool checked)
+{
+    const uint64_t *table = s->has_places ? s->places[which] : NULL, taps = (uint64_t)s->plan.taps;
+    for (int64_t k = 0; k < n; k++, place += step) {
+        uint64_t tap = tap_of_code(codes + k * code_bytes, code_bytes);
+        if (checked && tap >= taps)
+            continue;
+        uint64_t at = place + (table ? table[tap] : place_of_tap(&s->plan, which, (int64_t)tap));
+        if (from)
+            memcpy(to + k * bytes, from + (int64_t)at, (size_t)bytes);
+        else
+            memcpy(to + k * bytes, &at, sizeof at);
+    }
+}
+
+/* A run is a pixel, or a row of one channel whose windows slide. */
+static inline __attribute__((always_inline)) void
+look_up_by(const forward_state *s, const forward_job *job, const char *codes, int64_t code_bytes,
+           int which, const char *from, char *to, int64_t bytes)
+{
+    const forward_plan *plan = &s->plan;
+    const tarn_axis *axis = plan->columns;
+    const uint64_t column = plan->place_step[which][plan->p->spatial - 1];
+    const bool checked = plan->has_empty || job->empty,
+               whole = plan->channels == 1 && !axis->adaptive;
+    const uint64_t step = whole ? (uint64_t)axis->stride * column : from ? (uint64_t)bytes : 0;
+    const int64_t n = whole ? job->outputs : plan->channels;
+    for (int64_t o = 0; o < job->outputs; o += whole ? n : 1) {
+        uint64_t place = job->place[which] + (uint64_t)window_taps(axis, job->o + o).first * column;
+        if (checked)
+            look_up_run(s, codes, code_bytes, which, place, step, from, to, bytes, n, true);
+        else
+            look_up_run(s, codes, code_bytes, which, place, step, from, to, bytes, n, false);
+        codes += code_bytes * n;
+        to += bytes * n;
+    }
+}
+
+#define LOOK_UP(size)                                                                              \
+    case size:                                                                                     \
+        switch (s->plan.bytes) {                                                                   \
+        case 1:                                                                                    \
+            look_up_by(s, job, codes, 1, which, from, row, size);                                  \
+            break;                                                                                 \
+        case 2:                                                                                    \
+            look_up_by(s, job, codes, 2, which, from, row, size);                                  \
+            break;                                                                                 \
+        case 4:                                                                                    \
+            look_up_by(s, job, codes, 4, which, from, row, size);                                  \
+            break;                                                                                 \
+        default:                                                                                   \
+            look_up_by(s, job, codes, 8, which, from, row, size);                                  \
+            break;                                                                                 \
+        }                                                                                          \
+        break;
+
+static void look_up(forward_state *s, const forward_job *job, const char *codes, int written,
+                    int which)
+{
+    char *row = begin_row(s, job, written);
+    const char *from = job->read[which];
+    switch (bytes_of(s, written)) {
+        LOOK_UP(1)
+        LOOK_UP(2)
+        LOOK_UP(4)
+        LOOK_UP(8)
+    }
+    end_row(s, job, written, row);
+}
+
+/* ---- Windows without a tap ------------------------------------------------------------------ */
+
+/* [M4] Value and tangent 0; no winner, index -1: all bits set. */
+static void clear_output(const forward_state *s, const forward_job *job, int64_t o)
+{
+    for (int k = 0; k < WRITES; k++) {
+        int operand = s->plan.written[k],
+            value = operand == TARN_Y || operand == TARN_DY ? 0 : 0xff;
+        int64_t bytes = bytes_of(s, k);
+        if (job->written[k])
+            memset(job->written[k] + o * stride_of(s, k) * bytes, value,
+                   (size_t)(s->plan.channels * bytes));
+    }
+}
+
+static void write_empty(const forward_state *s, const forward_job *job)
+{
+    const tarn_axis *axis = s->plan.columns;
+    if (!job->empty && !s->plan.has_empty)
+        return;
+    for (int64_t o = 0; o < job->outputs; o++) {
+        tarn_span taps = window_taps(axis, job->o + o);
+        if (job->empty || taps.lo >= taps.hi)
+            clear_output(s, job, o);
+    }
+}

@@ -1,0 +1,299 @@
+/* Row operations: all the vector code there is, but for smooth max.
+ *
+ * The engines (forward.c, backward_mean.c, backward_winners.c) walk windows in plain C,
+ * compiled once, and leave every loop over elements to a row operation. A row is a run of n
+ * elements in memory: n columns of a dense plane, or the channels of several columns with
+ * channels last. There is one table of row operations for each instruction set
+ * (row_ops_portable.c, row_ops_avx2.c, row_ops_avx512.c).
+ *
+ * Types fold into few. Max and min compare *keys*: signed integers of 8, 16, 32 or 64 bits
+ * whose order is that of the values, or f32 and f64 themselves. Sums are taken in f32, f64 or
+ * i64. A row of a dtype is turned into one of these when it is read, and back when a result is
+ * written.
+ *
+ * Conventions, unless an operation says otherwise:
+ *  - It reads and writes exactly the n elements of each row: whole vectors, then one that overlaps
+ * the
+ *    vector before it, or part of a vector if n is less than one.
+ *  - Rows need no alignment. `to` shares no memory with what is read.
+ *  - n >= 1, k >= 1.
+ * "Scratch" rows are the engine's own: at least SCRATCH_SLACK bytes behind them may be read,
+ * and written.
+ */
+#ifndef TARN_ROW_OPS_H
+#define TARN_ROW_OPS_H
+
+#include "../families.h"
+#include "../problem.h"
+
+enum { SCRATCH_SLACK = 128 };
+
+/* What rows are computed in. */
+typedef enum { CORE_I8, CORE_I16, CORE_I32, CORE_I64, CORE_F32, CORE_F64, CORES } tarn_core;
+
+static inline int64_t core_bytes(tarn_core core)
+{
+    static const int8_t bytes[CORES] = {1, 2, 4, 8, 4, 8};
+    return bytes[core];
+}
+
+/* The integers as wide as a core: those of its codes. Index of tables by width. */
+static inline int core_width(tarn_core core)
+{
+    return core == CORE_F32 ? CORE_I32 : core == CORE_F64 ? CORE_I64 : (int)core;
+}
+enum { WIDTHS = 4 }; /* 1, 2, 4, 8 bytes: CORE_I8 ... CORE_I64 */
+
+/* How a row of a dtype becomes a row of keys. `flip` is XORed to every key: for unsigned
+ * integers the sign bit; for min, additionally all bits (floats: the sign bit), which reverses
+ * the order. */
+typedef enum {
+    KEY_8, /* integers: key = x ^ flip */
+    KEY_16,
+    KEY_32,
+    KEY_64,
+    KEY_F32, /* f32 and f64, compared as they are: key = x ^ flip */
+    KEY_F64,
+    KEY_F16, /* to i16: key = x ^ (x < 0 ? 0x7fff : 0) ^ flip, x taken as an i16 */
+    KEY_BF16,
+    /* As if by the order of the contract alone: both zeros have the key of +0, every NaN the
+     * greatest key. Such a key does not tell the value. To integers of the same width, `flip`
+     * before NaN is put in. */
+    KEY_ORDER_F32,
+    KEY_ORDER_F64,
+    KEY_ORDER_F16,
+    KEY_ORDER_BF16,
+    KEYS
+} tarn_key;
+
+/* What a row of floats holds that KEY_F32 to KEY_BF16 cannot order: a NaN, or a -0. */
+
+/* Codes number the taps of a window. Tap t is stored as t with the top bit flipped, in an
+ * integer of the core's width, so that signed comparison orders codes: CODE_ZERO is the least
+ * integer. */
+
+/* The windows that read a cell, in scratch: where the first of n is. */
+typedef struct tarn_cell_list {
+    int32_t first, n;
+} tarn_cell_list;
+
+/* A row of windows: the winners and gradients of its first; the row of cells that its first
+ * taps read, below what rows are inside, and the place of a first cell. */
+typedef struct tarn_window_row {
+    const char *saved, *gy;
+    uint32_t row, row_limit, place;
+    int64_t index; /* for the engine's use */
+} tarn_window_row;
+
+/* How the saved winners of windows become places of cells, which count the sums of cells.
+ * Winner w names tap w - first, if there is one; taps are numbered row by row. All in 32 bits,
+ * modulo 2^32 where a cell lies outside. */
+typedef struct tarn_places {
+    uint32_t first, taps;
+    uint32_t columns, inverse,
+        shift;             /* a tap's row: tap / columns, which is tap * inverse >> shift */
+    const int32_t *column; /* by window: the column of cells that the first tap reads: scratch */
+    const uint32_t *column_limit; /* ... and below what columns are inside */
+    uint32_t layer_taps, layer_inverse,
+        layer_shift;                /* the same for the axis before, unless layer_taps is 0 */
+    uint32_t row_step, column_step; /* from tap to tap */
+    uint32_t layer_pitch, row_pitch, column_pitch; /* of places */
+    int64_t channels, saved_step; /* of a window; from a window's winners to the next one's */
+} tarn_places;
+
+/* A chain of windows, in which runs are neighbours. It begins with a run of `place` and `sum`.
+ * Run k of those that are found goes to places[k*apart] and sums[k*apart], from -1 on, which is
+ * the one it began with. */
+enum { MOST_CHAINS = 4 };
+typedef struct tarn_chain {
+    int32_t *places; /* first, those of its windows */
+    void *sums;      /* may be gy */
+    const char *gy;
+    int32_t place; /* less than -1, if it begins with none; then nothing is at -1 */
+    double sum;
+    int64_t runs; /* from 0 on, are found */
+} tarn_chain;
+
+/* The windows that may be won by a row of cells, channels last. They form rows; rows form
+ * planes, each of which ends where `ends` says. Columns of cells have windows first, first +
+ * window_step, ..., `count` of them, which read the cell by taps row_tap + tap, less tap_step
+ * for each window on. */
+enum { MOST_ASKED_ROWS = 16 };
+typedef struct tarn_asked {
+    int64_t rows;
+    const uint8_t *saved[MOST_ASKED_ROWS];
+    const char *gy[MOST_ASKED_ROWS];
+    int row_tap[MOST_ASKED_ROWS];
+    bool ends[MOST_ASKED_ROWS];
+    const int32_t *first, *count, *tap;
+    int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
+    int tap_step;
+} tarn_asked;
+
+typedef struct tarn_row_ops {
+    int vector_bytes;
+    const struct tarn_row_ops
+        *narrower; /* the same with shorter vectors, or NULL: for pixels of few channels */
+
+    /* ---- Folds of k rows into one ---- */
+
+    /* to[i] = the greatest of from[0..k)[i]. `to` may be from[0]. */
+    void (*best[CORES])(void *to, const void *const *from, int64_t k, int64_t n);
+
+    /* The same with codes. The code of row j is first + j*step, plus from_codes[j][i] if
+     * from_codes is given (codes are added as numbers of taps: the flipped top bit is no part
+     * of the number). Of equal values the lesser code wins; where from_codes is NULL, that is
+     * the earlier row. `to` may be from[0] and to_codes from_codes[0]. */
+    void (*best_codes[CORES])(void *to, void *to_codes, const void *const *from,
+                              const void *const *from_codes, int64_t first, int64_t step, int64_t k,
+                              int64_t n);
+
+    /* to[i] = the sum of from[0..k)[i], in halves [S1]: of CORE_F32, CORE_F64 and CORE_I64
+     * (others are NULL). k <= MOST_SUMMED. Nothing is added to +0: a sum of -0 alone is -0. */
+    void (*sum[CORES])(void *to, const void *const *from, int64_t k, int64_t n);
+
+    /* ---- Windows along a dense row, stride 2: scratch to scratch ---- */
+
+    /* to[i] = the greatest of from[2*i + j*dilation], j in [0,k). Reads and writes up to
+     * SCRATCH_SLACK bytes more. */
+    void (*best_stride2[CORES])(void *to, const void *from, int64_t k, int64_t dilation, int64_t n);
+    void (*best_codes_stride2[CORES])(void *to, void *to_codes, const void *from,
+                                      const void *from_codes, int64_t k, int64_t dilation,
+                                      int64_t n); /* code: from_codes + j */
+    void (*sum_stride2[CORES])(void *to, const void *from, int64_t k, int64_t dilation, int64_t n);
+
+    /* ---- Windows along a row of pixels ---- */
+
+    /* A pixel is `channels` elements. For each of n pixels o and each channel c, to[o*to_step +
+     * c] = the fold of from[o*pixel_step + j*tap_step + c], j in [0,k); exactly these elements
+     * are read and written. Steps are in elements. Pixels may be whole rows: then taps are
+     * rows. Codes as in best_codes. */
+    void (*best_pixels[CORES])(void *to, int64_t to_step, const void *from, int64_t k,
+                               int64_t tap_step, int64_t pixel_step, int64_t channels, int64_t n);
+    void (*best_codes_pixels[CORES])(void *to, void *to_codes, int64_t to_step, const void *from,
+                                     const void *from_codes, int64_t first, int64_t step, int64_t k,
+                                     int64_t tap_step, int64_t pixel_step, int64_t channels,
+                                     int64_t n);
+    void (*sum_pixels[CORES])(void *to, int64_t to_step, const void *from, int64_t k,
+                              int64_t tap_step, int64_t pixel_step, int64_t channels,
+                              int64_t n); /* k <= MOST_SUMMED */
+
+    /* best_pixels of 2 to 4 taps, of f32 and f64, at least a vector of channels; true if a tap
+     * is NaN or -0. */
+    bool (*best_checked_pixels[CORES])(void *to, int64_t to_step, const void *from, int64_t k,
+                                       int64_t tap_step, int64_t pixel_step, int64_t channels,
+                                       int64_t n);
+
+    /* ---- Between rows and columns: scratch to scratch, by width ---- */
+
+    /* L = vector_bytes / width rows become n vectors: to[i*L + r] = rows[r][i]. turn_back is
+     * the opposite. Both read and write up to SCRATCH_SLACK bytes more of every row, and of
+     * `to` or `from` whole multiples of 16 columns. */
+    void (*turn[WIDTHS])(void *to, const void *const *rows, int64_t n);
+    void (*turn_back[WIDTHS])(void *const *rows, const void *from, int64_t n);
+
+    /* ---- From and to the dtypes ---- */
+
+    /* A row of keys; true if the row holds a NaN or a -0 (always false for integers and
+     * KEY_ORDER_...). */
+    bool (*key[KEYS])(void *to, const void *from, uint64_t flip, int64_t n);
+    /* Whether a row of f32 or f64 holds a NaN or a -0; other keys have none. */
+    bool (*is_odd[KEYS])(const void *from, int64_t n);
+    /* A row of values, from keys; not for KEY_ORDER_.... */
+    void (*unkey[KEYS])(void *to, const void *from, uint64_t flip, int64_t n);
+    /* Keys in wider integers, with their sign: from [width] to [width], to > from (others are
+     * NULL). */
+    void (*widen_key[WIDTHS][WIDTHS])(void *to, const void *from, int64_t n);
+    /* Codes of a width as saved winners [M7] of 1, 4 or 8 bytes (index 0, 1, 2). Codes beyond a
+     * byte are cut. */
+    void (*save_codes[WIDTHS][3])(void *to, const void *codes, int64_t n);
+
+    /* The terms of sums. */
+    void (*terms_f32[TARN_DTYPES])(float *to, const void *from,
+                                   int64_t n); /* not f64, 32 and 64-bit integers */
+    void (*terms_f64[TARN_DTYPES])(double *to, const void *from,
+                                   int64_t n); /* all but f32 f16 bf16 i64 u64 */
+
+    /* Means: sums over divisors, rounded once to the dtype [A1, A4, S6]; a NaN becomes the one
+     * quiet NaN, and -0/d is +0/d. divisors[i*step], with step 0 or 1; they are positive. */
+    void (*means_f32[TARN_DTYPES])(void *to, const float *sums, const float *divisors, int64_t step,
+                                   int64_t n);
+    void (*means_f64[TARN_DTYPES])(void *to, const double *sums, const double *divisors,
+                                   int64_t step, int64_t n);
+
+    /* Stores a row past the caches (non-temporal) where the machine can; ends with a fence. */
+    void (*copy_past)(void *to, const void *from, int64_t bytes);
+
+    /* ---- Gradients of means (row_backward_mean.inc): `rows` rows of n elements ---- */
+
+    /* Sums are f64 for f64, and f32 otherwise. Steps lie between neighbouring rows, in elements
+     * of what they step over. What is called scratch may be read SCRATCH_SLACK bytes beyond its
+     * end. */
+
+    /* Scratch to[i] = from[i] / divisors[i*divisor_step] + 0, with a divisor_step of 0 or 1. */
+    void (*shares[TARN_BF16 + 1])(void *to, int64_t to_step, const void *from, int64_t from_step,
+                                  const void *divisors, int64_t divisor_step, int64_t n,
+                                  int64_t rows);
+    /* to[i] = the sum of scratch from[0..k)[i], in halves, rounded to the dtype, a NaN as the
+     * one quiet NaN; k <= MOST_SHARES, and 0 if k is 0. Sums may replace one of their terms if
+     * n is a whole number of vectors. */
+    void (*share_sums[TARN_BF16 + 1])(void *to, int64_t to_step, const void *const *from,
+                                      int64_t from_step, int64_t k, int64_t n, int64_t rows);
+    /* Scratch to[i] = few[lists[i].first], or many[lists[i].first] where lists[i].n is above
+     * `fewest`, and 0 where it is 0. `many` may be NULL if that is nowhere so. f32: CORE_I32,
+     * f64: CORE_I64. */
+    void (*pick[WIDTHS])(void *to, int64_t to_step, const void *few, const void *many,
+                         int64_t from_step, const tarn_cell_list *lists, int64_t fewest, int64_t n,
+                         int64_t rows);
+    /* Scratch to[2*i] = even[i], to[2*i + 1] = odd[i], for rows of n elements of `to`. Rows
+     * that follow may be overwritten before their time, and up to SCRATCH_SLACK bytes behind
+     * the last. As `pick`. */
+    void (*weave[WIDTHS])(void *to, int64_t to_step, const void *even, const void *odd,
+                          int64_t from_step, int64_t n, int64_t rows);
+    /* to[i*step + j] = from[i] if j < copies, and otherwise 0, j in [0,step), i in [0,n). */
+    void (*repeat[WIDTHS])(void *to, const void *from, int64_t copies, int64_t step, int64_t n);
+
+    /* ---- Gradients of max and min (backward_winners.c, row_backward_winners.inc) ---- */
+
+    /* Places of the winners, of 1 or 4 bytes, of `count` rows of n windows: scratch rows,
+     * `pitch` apart. Negative for those that name no cell inside, and from the last window on
+     * up to the next row. */
+    void (*winner_places[2])(int32_t *to, int64_t pitch, const tarn_places *how,
+                             const tarn_window_row *rows, int64_t count, int64_t n);
+    /* A run is the windows of a row with one place. Lists the places of runs, row by row, in
+     * the order of the first window of each, and the sums of their gradients, left to right
+     * [S5]; returns how many. Rows are n places long. Windows of a run are multiples of `apart`
+     * from its first, `behind` times at most; as many places before and after a row may be
+     * looked at. In f32 and f64. Only the gradients of winners with places are read.
+     * */
+    int64_t (*winner_runs[2])(int32_t *to, void *to_sums, const int32_t *places, int64_t pitch,
+                              const tarn_window_row *rows, int64_t count, int64_t behind,
+                              int64_t apart, int64_t n);
+    /* Follows chains of n windows, 1 or MOST_CHAINS of them, which have no memory in common. In
+     * f32 and f64. */
+    void (*follow_chains[2])(tarn_chain *chains, int64_t count, int64_t apart, int64_t n);
+    /* n pixels of cells, `step` elements apart, ask their windows. At least a vector of channels.
+     * */
+    void (*winner_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked *asked,
+                                         int64_t channels, int64_t n);
+    /* n windows of two columns that lie side by side: to[2*o + j] = gy[o] if saved[o] is tap +
+     * j, else 0. */
+    void (*winner_pairs[TARN_BF16 + 1])(void *to, const uint8_t *saved, const void *gy, int tap,
+                                        int64_t n);
+    /* Sums of f32 or f64 rounded to the dtype, a NaN as the one quiet NaN. `to` may be `sums`. */
+    void (*round_sums[TARN_BF16 + 1])(void *to, const void *sums, int64_t n);
+    /* to[i] += from[i], of f32 and f64, a NaN as the one quiet NaN. */
+    void (*add_sums[2])(void *to, const void *from, int64_t n);
+} tarn_row_ops;
+
+enum { MOST_SUMMED = 16, MOST_SHARES = 8 };
+
+extern const tarn_row_ops tarn_portable_row_ops;
+#if HAVE_AVX2
+extern const tarn_row_ops tarn_avx2_row_ops;
+#endif
+#if HAVE_AVX512
+extern const tarn_row_ops tarn_avx512_row_ops;
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+"""Budgets of bytes, lines and instructions. A limit is lowered when less is reached, and raised only with a reason.
+
+usage: budget.py SOURCE BUILD [--show]      --show: every count, the dearest last
+"""
+
+import math
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+
+# ---- Bytes of the release build, gcc 12: what was reached, and about 15 % ----
+
+MOST_LIBRARY = 3_000_000  # libtarn.so, stripped
+MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
+    "forward.c forward_down.c forward_across.c forward_write.c": 110_000,
+    "backward_mean.c": 68_000,
+    "backward_winners.c": 83_000,
+    "portable.c": 240_000,
+    "small.c": 31_000,
+    "row_ops_portable.c": 265_000,
+    "row_ops_avx2.c": 225_000,
+    "row_ops_avx512.c": 240_000,
+    "portable_weights.c": 100_000,
+    "avx2_weights.c": 101_000,
+    "avx512_weights.c": 105_000,
+    "spec.c": 225_000,
+}
+
+# ---- Lines ----
+
+MOST_LINES = {"src/kernel/*": 12_300, "src/choose.c src/kernels.def src/dispatch.c": 400}
+COLUMNS = 100
+MOST_WIDE_LINES = 0
+
+# ---- Instructions ----
+
+# Problems are drawn as bench/population does, but small ones, by a seed of their own.
+SEED, COUNT = "budget", 50
+SMALL = {
+    "ELEMENTS": {"usual": (3000, 16000), "tiny": (300, 3000)},
+    "AXIS": {1: (7, 300), 2: (7, 64), 3: (7, 20), 4: (7, 10)},
+    "CHANNELS": {"few": (1, 8), "many": (16, 64)},
+    "LONG_ROW": 3000,
+    "MOST_TAPS": 2e5,
+}
+
+# Of what the portable family takes for the same. callgrind knows no AVX-512, so the best is AVX2 here.
+MOST_OVER_PORTABLE = 1.5
+
+# Instructions for each vector step. A step is a tap of all the windows of a row, one vector at a time, and so is a vector of x or y: what
+# the plainest kernel in vectors would take. Most of it is what short rows cost before their first vector.
+MOST_OVER_STEPS = {"fwd": 220, "train": 300, "indices": 300, "jvp": 300, "bwd": 150, "bwd_x": 360}
+WEIGHTED = {"fwd": 450, "jvp": 600, "bwd": 850}  # smooth max and lp: with exponentials or powers
+
+# Problems that are above, and what they may take instead: (of portable, for each step). An entry goes when its class gets better.
+KNOWN = {
+    "max d1 k9s9p4e3 f32 1x60x130": (2.5, 550),  # turned rows with codes: long rows leave no room for a tile
+    "min d3 a7,4,8 i8 3x2x8x8x8 last": (1.5, 2800),  # two channels: rows of eight bytes, one by one
+    "min d2 a8,10 f32 1x25x10x10": (1.5, 520),
+    "avg d2 a11,15 bf16 8x2x29x15 last": (1.5, 420),
+    "min d2 k2s4p1 u8 5x4x33x11": (1.5, 450),  # three windows to a row, of 32 lanes
+}
+
+WEIGHTED_OPS = ("smooth", "lp")
+BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "u8": 1, "i8": 1, "i16": 2, "i32": 4}
+VECTOR_BYTES = 32 if platform.machine() == "x86_64" else 16
+
+failures = []
+
+
+def check(what, found, most):
+    if found > most:
+        failures.append(f"{what}: {found:,} is above {most:,}")
+
+
+# ---- Bytes ----
+
+
+def stripped_bytes(library):
+    with tempfile.NamedTemporaryFile() as file:
+        subprocess.run(["strip", "-o", file.name, library], check=True)
+        return pathlib.Path(file.name).stat().st_size
+
+
+def object_bytes(path):
+    return int(subprocess.run(["size", path], check=True, capture_output=True, text=True).stdout.split("\n")[1].split()[3])
+
+
+def check_bytes(build):
+    if "CMAKE_BUILD_TYPE:STRING=Release" not in (build / "CMakeCache.txt").read_text():
+        print("-- bytes: not a release build, not looked at")
+        return
+    library = stripped_bytes(build / "libtarn.so")
+    print(f"-- bytes: libtarn.so {library:,}")
+    check("libtarn.so, stripped", library, MOST_LIBRARY)
+    objects = {path.name[:-2]: path for path in (build / "CMakeFiles/tarn_objects.dir/src").glob("*/*.o")}
+    for names, most in MOST_BYTES.items():
+        check(names, sum(object_bytes(objects[name]) for name in names.split()), most)
+
+
+# ---- Lines ----
+
+
+def check_lines(source):
+    for patterns, most in MOST_LINES.items():
+        lines = [line for pattern in patterns.split() for path in source.glob(pattern)
+                 for line in path.read_text().splitlines()]
+        wide = sum(len(line) > COLUMNS for line in lines)
+        print(f"-- lines: {patterns}: {len(lines):,}, {wide} of them over {COLUMNS} columns")
+        check(patterns + ", lines", len(lines), most)
+        check(f"{patterns}, lines over {COLUMNS} columns", wide, MOST_WIDE_LINES)
+
+
+# ---- Instructions ----
+
+
+def draw_problems(source):
+    sys.path[:0] = [str(source / "tools"), str(source / "bench/population")]
+    import distribution
+    for name, value in SMALL.items():
+        setattr(distribution, name, value)
+    return {problem.text: problem for problem in distribution.draw(SEED, COUNT)}
+
+
+def vector_steps(problem):
+    size = BYTES[problem.dtype]
+    if problem.op == "avg":  # sums are f32, or f64
+        size = 8 if problem.dtype in ("f64", "i32") else 4
+    lanes = VECTOR_BYTES // (8 if problem.op in WEIGHTED_OPS else size)
+    outputs = math.prod(problem.shape[:2]) * math.prod(problem.outputs())
+    row = problem.outputs()[-1] * (problem.shape[1] if problem.layout == "last" else 1)
+    taps = problem.taps() / outputs
+    return outputs / row * taps * math.ceil(row / lanes) + (math.prod(problem.shape) + outputs) / lanes
+
+
+def check_instructions(source, build, show):
+    problems = draw_problems(source)
+    import counts
+    best, portable = (counts.counts(str(build / "bench/bench"), list(problems), isa) for isa in (None, "portable"))
+    lines = []
+    for (text, which, outputs, count), (*same, other) in zip(best, portable):
+        assert [text, which, outputs] == same
+        problem = problems[text]
+        over_portable, over_steps = count / other, count / vector_steps(problem)
+        multiple = (WEIGHTED if problem.op in WEIGHTED_OPS else MOST_OVER_STEPS)[which]
+        most_portable, most_steps = KNOWN.get(text, (MOST_OVER_PORTABLE, multiple))
+        check(f"{text}, {which}: of the portable kernel's instructions", round(over_portable, 2), most_portable)
+        check(f"{text}, {which}: instructions for a vector step", round(over_steps), most_steps)
+        lines.append((over_steps, f"{over_steps:7.1f} a step {count / outputs:8.2f} a result {over_portable:5.2f} of portable  {text}, {which}"))
+    print(f"-- instructions: {len(problems)} problems, {len(best)} passes")
+    if show:
+        print("\n".join(line for _, line in sorted(lines)))
+
+
+def main():
+    source, build = map(pathlib.Path, sys.argv[1:3])
+    check_bytes(build)
+    check_lines(source)
+    check_instructions(source, build, "--show" in sys.argv)
+    for failure in failures:
+        print(f"budget.py: {failure}", file=sys.stderr)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

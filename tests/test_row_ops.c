@@ -1,0 +1,360 @@
+/* Row operations of every family that this CPU has, beside loops over single elements, between guard pages. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "guarded.h"
+
+#include "kernel/row_ops.h"
+
+#include <math.h>
+
+typedef struct {
+    const char *name;
+    const tarn_row_ops *ops;
+} family;
+
+static int find_families(family *found)
+{
+    int n = 0;
+    found[n++] = (family){"portable", &tarn_portable_row_ops};
+#if HAVE_AVX2
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2"))
+        found[n++] = (family){"avx2", &tarn_avx2_row_ops};
+#endif
+#if HAVE_AVX512
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        found[n++] = (family){"avx512", &tarn_avx512_row_ops};
+#endif
+    return n;
+}
+
+/* ---- Folds: the elements of cores, one by one ---- */
+
+enum { MOST_ROWS = 20, MOST_BYTES = 1 << 15, TURNED_ROWS = 64 };
+
+/* A value of a core, whichever it is. */
+typedef struct {
+    int64_t whole;
+    double real;
+} number;
+
+static number get(int core, const void *from, int64_t i)
+{
+    const char *p = (const char *)from + i * core_bytes((tarn_core)core);
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    double f64;
+    switch (core) {
+    case CORE_I8: memcpy(&i8, p, 1); return (number){i8, 0};
+    case CORE_I16: memcpy(&i16, p, 2); return (number){i16, 0};
+    case CORE_I32: memcpy(&i32, p, 4); return (number){i32, 0};
+    case CORE_I64: memcpy(&i64, p, 8); return (number){i64, 0};
+    case CORE_F32: memcpy(&f32, p, 4); return (number){0, f32};
+    default: memcpy(&f64, p, 8); return (number){0, f64};
+    }
+}
+
+static void put(int core, void *to, int64_t i, number x)
+{
+    char *p = (char *)to + i * core_bytes((tarn_core)core);
+    int8_t i8 = (int8_t)x.whole;
+    int16_t i16 = (int16_t)x.whole;
+    int32_t i32 = (int32_t)x.whole;
+    float f32 = (float)x.real;
+    switch (core) {
+    case CORE_I8: memcpy(p, &i8, 1); break;
+    case CORE_I16: memcpy(p, &i16, 2); break;
+    case CORE_I32: memcpy(p, &i32, 4); break;
+    case CORE_I64: memcpy(p, &x.whole, 8); break;
+    case CORE_F32: memcpy(p, &f32, 4); break;
+    default: memcpy(p, &x.real, 8); break;
+    }
+}
+
+static bool above(number a, number b)
+{
+    return a.whole > b.whole || a.real > b.real;
+}
+
+/* [S1] Sums of f32 are rounded after each addition; binary64 holds them before that closely enough. */
+static number sum_in_halves(int core, const number *terms, int64_t n)
+{
+    if (n == 1)
+        return terms[0];
+    int64_t half = 1;
+    while (2 * half < n)
+        half *= 2;
+    number a = sum_in_halves(core, terms, half), b = sum_in_halves(core, terms + half, n - half);
+    double real = a.real + b.real;
+    return (number){a.whole + b.whole, core == CORE_F32 ? (double)(float)real : real};
+}
+
+/* Few different values make ties, many show an order of summation. */
+static void fill(rng *r, int core, void *to, int64_t bytes, bool few)
+{
+    for (int64_t i = 0; i < bytes / core_bytes((tarn_core)core); i++) {
+        number x = {rng_range(r, -3, 3), 0};
+        if (!few)
+            x.whole = (int64_t)rng_next(r) >> (core == CORE_I64 ? 8 : 0);
+        x.real = few ? (double)x.whole : ldexp(rng_unit(r) - 0.5, (int)rng_range(r, -20, 20));
+        if (core >= CORE_F32)
+            x.whole = 0;
+        put(core, to, i, x);
+    }
+}
+
+/* ---- Folds: one case, drawn at random ---- */
+
+typedef enum { BEST, CODES, SUM } fold_kind;
+typedef enum { ROWS, STRIDE2, PIXELS } fold_form;
+
+typedef struct {
+    const family *family;
+    fold_kind kind;
+    fold_form form;
+    int core;
+    int64_t k, n, channels, tap_step, pixel_step, to_step, first, step;
+    bool given, in_place, few; /* given: codes of the rows */
+} fold_case;
+
+static const char *text_of(const fold_case *c)
+{
+    static char text[200];
+    snprintf(text, sizeof text,
+             "%s kind %d form %d core %d k %d n %d channels %d tap_step %d pixel_step %d given %d in place %d",
+             c->family->name, c->kind, c->form, c->core, (int)c->k, (int)c->n, (int)c->channels, (int)c->tap_step,
+             (int)c->pixel_step, c->given, c->in_place);
+    return text;
+}
+
+static fold_case draw(rng *r, const family *f)
+{
+    fold_case c = {.family = f, .channels = 1};
+    c.kind = (fold_kind)rng_range(r, BEST, SUM);
+    c.form = (fold_form)rng_range(r, ROWS, PIXELS);
+    c.core = c.kind == SUM ? (int)rng_range(r, CORE_I64, CORE_F64) : (int)rng_range(r, CORE_I8, CORE_F64);
+    int64_t lanes = f->ops->vector_bytes / core_bytes((tarn_core)c.core);
+    c.k = rng_range(r, 1, c.kind == SUM ? MOST_SUMMED : rng_range(r, 1, MOST_ROWS));
+    c.n = rng_range(r, 1, 4 * lanes);
+    c.tap_step = rng_range(r, 1, 3) == 1 ? rng_range(r, 2, 4) : 1;
+    if (c.form == PIXELS) {
+        c.n = rng_range(r, 1, 6);
+        c.channels = rng_range(r, 0, 2) ? rng_range(r, 1, 3 * lanes) : lanes;
+        c.tap_step *= c.channels;
+        c.pixel_step = c.channels * rng_range(r, 1, 3);
+        c.to_step = c.channels + rng_range(r, 0, 1) * rng_range(r, 0, 9);
+    }
+    c.given = c.form == STRIDE2 || rng_range(r, 0, 1);
+    c.first = c.form != STRIDE2 ? rng_range(r, 0, 5) : 0;
+    c.step = c.form != STRIDE2 ? rng_range(r, 1, 5) : 1;
+    c.in_place = c.form == ROWS && c.kind != SUM && rng_range(r, 0, 2) == 0;
+    c.few = c.kind != SUM || rng_range(r, 0, 1);
+    return c;
+}
+
+/* Elements from the first that a tap of result i reads. */
+static int64_t read_at(const fold_case *c, int64_t i)
+{
+    return c->form == ROWS ? i : c->form == STRIDE2 ? 2 * i : i / c->channels * c->pixel_step + i % c->channels;
+}
+
+/* Where it is written. */
+static int64_t written_at(const fold_case *c, int64_t i)
+{
+    return c->form == PIXELS ? i / c->channels * c->to_step + i % c->channels : i;
+}
+
+/* What the case has to give for result i: the value, and the code as a number of taps. */
+static number expected_of(const fold_case *c, const void *const *row, const void *const *codes, int64_t i,
+                          int64_t *code)
+{
+    number tap[MOST_ROWS], best = {0};
+    int width = core_width((tarn_core)c->core);
+    int64_t zero = INT64_MIN >> (64 - 8 * core_bytes((tarn_core)width)); /* the least integer */
+    int64_t at = read_at(c, i);
+    for (int64_t j = 0; j < c->k; j++) {
+        tap[j] = get(c->core, row[j], at);
+        int64_t number_of_tap = c->first + j * c->step;
+        number_of_tap += c->given ? get(width, codes[j], at).whole : zero;
+        if (j == 0 || above(tap[j], best) || (!above(best, tap[j]) && number_of_tap < *code)) {
+            best = tap[j];
+            *code = number_of_tap;
+        }
+    }
+    return c->kind == SUM ? sum_in_halves(c->core, tap, c->k) : best;
+}
+
+static void run(const fold_case *c, void *to, void *to_codes, const void *const *row, const void *const *codes)
+{
+    const tarn_row_ops *ops = c->family->ops;
+    int core = c->core;
+    int64_t k = c->k, n = c->n, tap_step = c->tap_step, step = c->pixel_step, to_step = c->to_step;
+    switch (3 * (int)c->form + (int)c->kind) {
+    case 3 * ROWS + BEST: ops->best[core](to, row, k, n); break;
+    case 3 * ROWS + SUM: ops->sum[core](to, row, k, n); break;
+    case 3 * ROWS + CODES:
+        ops->best_codes[core](to, to_codes, row, c->given ? codes : NULL, c->first, c->step, k, n);
+        break;
+    case 3 * STRIDE2 + BEST: ops->best_stride2[core](to, row[0], k, tap_step, n); break;
+    case 3 * STRIDE2 + SUM: ops->sum_stride2[core](to, row[0], k, tap_step, n); break;
+    case 3 * STRIDE2 + CODES:
+        ops->best_codes_stride2[core](to, to_codes, row[0], codes[0], k, tap_step, n);
+        break;
+    case 3 * PIXELS + BEST:
+        ops->best_pixels[core](to, to_step, row[0], k, tap_step, step, c->channels, n);
+        break;
+    case 3 * PIXELS + SUM:
+        ops->sum_pixels[core](to, to_step, row[0], k, tap_step, step, c->channels, n);
+        break;
+    default:
+        ops->best_codes_pixels[core](to, to_codes, to_step, row[0], c->given ? codes[0] : NULL, c->first, c->step,
+                                     k, tap_step, step, c->channels, n);
+    }
+}
+
+typedef struct {
+    guarded to, to_codes, row[MOST_ROWS], codes[MOST_ROWS];
+} memory;
+
+static memory make_memory(void)
+{
+    memory m = {.to = guarded_make(MOST_BYTES), .to_codes = guarded_make(MOST_BYTES)};
+    for (int j = 0; j < MOST_ROWS; j++) {
+        m.row[j] = guarded_make(MOST_BYTES);
+        m.codes[j] = guarded_make(MOST_BYTES);
+    }
+    return m;
+}
+
+/* Rows are of their own, or begin at the taps of the first; that one holds what the last tap reads, no more. */
+static void place_rows(rng *r, const fold_case *c, const memory *m, const void **row, const void **codes)
+{
+    int64_t bytes = core_bytes((tarn_core)c->core), results = c->n * c->channels;
+    int64_t elements = read_at(c, results - 1) + 1 + (c->form == ROWS ? 0 : (c->k - 1) * c->tap_step);
+    size_t size = (size_t)(elements * bytes + (c->form == STRIDE2 ? SCRATCH_SLACK : 0));
+    for (int j = 0; j < c->k; j++) {
+        bool at_end = rng_range(r, 0, 1);
+        char *own = guarded_place(&m->row[j], size, at_end), *code = guarded_place(&m->codes[j], size, at_end);
+        int64_t ahead = j * c->tap_step * bytes;
+        row[j] = c->form == ROWS || j == 0 ? own : (const char *)row[0] + ahead;
+        codes[j] = c->form == ROWS || j == 0 ? code : (const char *)codes[0] + ahead;
+        if (c->form == ROWS || j == 0) {
+            fill(r, c->core, own, (int64_t)size, c->few);
+            fill(r, core_width((tarn_core)c->core), code, (int64_t)size, true);
+        }
+    }
+}
+
+/* All memory is compared, so that nothing else was written; but scratch may be, behind results. */
+static void check_fold(rng *r, const fold_case *c, const memory *m)
+{
+    static char expected[2][MOST_BYTES];
+    const void *row[MOST_ROWS], *codes[MOST_ROWS];
+    place_rows(r, c, m, row, codes);
+    int cores[2] = {c->core, core_width((tarn_core)c->core)};
+    int64_t results = c->n * c->channels, bytes = core_bytes((tarn_core)c->core);
+    size_t size = (size_t)((written_at(c, results - 1) + 1) * bytes);
+    size_t room = size + (c->form == STRIDE2 ? SCRATCH_SLACK : 0);
+    bool at_end = rng_range(r, 0, 1);
+    const guarded *of[2] = {&m->to, &m->to_codes};
+    char *to[2] = {guarded_place(of[0], room, at_end), guarded_place(of[1], room, at_end)};
+    if (c->in_place) {
+        of[0] = &m->row[0];
+        to[0] = (char *)row[0];
+        of[1] = c->given ? &m->codes[0] : of[1];
+        to[1] = c->given ? (char *)codes[0] : to[1];
+    }
+    for (int part = 0; part < 2; part++)
+        memcpy(expected[part], of[part]->begin, of[part]->capacity);
+    for (int64_t i = 0; i < results; i++) {
+        int64_t code = 0;
+        put(cores[0], expected[0] + (to[0] - of[0]->begin), written_at(c, i), expected_of(c, row, codes, i, &code));
+        put(cores[1], expected[1] + (to[1] - of[1]->begin), written_at(c, i), (number){code, 0});
+    }
+    run(c, to[0], to[1], row, codes);
+    for (int part = 0; part < (c->kind == CODES ? 2 : 1); part++) {
+        int64_t at = c->form == STRIDE2 ? to[part] - of[part]->begin : 0;
+        size_t compared = c->form == STRIDE2 ? size : of[part]->capacity;
+        CHECK(memcmp(of[part]->begin + at, expected[part] + at, compared) == 0, "%s part %d", text_of(c), part);
+    }
+}
+
+/* ---- Rows to columns ---- */
+
+static void check_turn(rng *r, const family *f, int width, int64_t n, const guarded *row_memory, const guarded *columns)
+{
+    int64_t bytes = core_bytes((tarn_core)width), lanes = f->ops->vector_bytes / bytes;
+    size_t row_bytes = (size_t)(n * bytes) + SCRATCH_SLACK;
+    void *row[TURNED_ROWS];
+    for (int64_t j = 0; j < lanes; j++) {
+        row[j] = guarded_place(&row_memory[j], row_bytes, rng_range(r, 0, 1));
+        fill(r, width, row[j], n * bytes, false);
+    }
+    char *to = guarded_place(columns, (size_t)((n + 15) / 16 * 16 * f->ops->vector_bytes), true);
+    f->ops->turn[width](to, (const void *const *)row, n);
+    bool turned = true;
+    for (int64_t i = 0; i < n * lanes; i++)
+        turned &= get(width, to, i).whole == get(width, row[i % lanes], i / lanes).whole;
+    CHECK(turned, "%s turn width %d n %d", f->name, width, (int)n);
+    for (int64_t j = 0; j < lanes; j++)
+        memset(row[j], 0, row_bytes);
+    f->ops->turn_back[width](row, to, n);
+    turned = true;
+    for (int64_t i = 0; i < n * lanes; i++)
+        turned &= get(width, to, i).whole == get(width, row[i % lanes], i / lanes).whole;
+    CHECK(turned, "%s turn_back width %d n %d", f->name, width, (int)n);
+}
+
+static void check_turns(rng *r, const family *f)
+{
+    static guarded row_memory[TURNED_ROWS], columns;
+    if (!columns.begin) {
+        columns = guarded_make(MOST_BYTES);
+        for (int j = 0; j < TURNED_ROWS; j++)
+            row_memory[j] = guarded_make(1024);
+    }
+    for (int width = 0; width < WIDTHS; width++)
+        for (int64_t n = 1; n < 70; n++)
+            check_turn(r, f, width, n, row_memory, &columns);
+}
+
+static void check_copy_past(rng *r, const family *f, const memory *m)
+{
+    static char expected[MOST_BYTES];
+    for (int64_t bytes = 1; bytes < 300; bytes++) {
+        const char *from = guarded_place(&m->row[0], (size_t)bytes, rng_range(r, 0, 1));
+        char *to = guarded_place(&m->to, (size_t)bytes, rng_range(r, 0, 1));
+        memcpy(expected, m->to.begin, m->to.capacity);
+        memcpy(expected + (to - m->to.begin), from, (size_t)bytes);
+        f->ops->copy_past(to, from, bytes);
+        CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s copy_past of %d", f->name, (int)bytes);
+    }
+}
+
+static void test_folds(const family *f)
+{
+    rng r = {7};
+    static memory m;
+    if (!m.to.begin)
+        m = make_memory();
+    for (int i = 0; i < 60000; i++) {
+        fold_case c = draw(&r, f);
+        check_fold(&r, &c, &m);
+    }
+    check_turns(&r, f);
+    check_copy_past(&r, f, &m);
+}
+
+/* ---- From and to the dtypes ---- */
+
+int main(void)
+{
+    family found[3];
+    int families = find_families(found);
+    for (int f = 0; f < families; f++)
+        test_folds(&found[f]);
+    return finish_checks();
+}
