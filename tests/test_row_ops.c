@@ -287,13 +287,13 @@ static void check_fold(rng *r, const fold_case *c, const memory *m)
 static void check_turn(rng *r, const family *f, int width, int64_t n, const guarded *row_memory, const guarded *columns)
 {
     int64_t bytes = core_bytes((tarn_core)width), lanes = f->ops->vector_bytes / bytes;
-    size_t row_bytes = (size_t)(n * bytes) + SCRATCH_SLACK;
+    size_t row_bytes = (size_t)(n * bytes);
     void *row[TURNED_ROWS];
     for (int64_t j = 0; j < lanes; j++) {
         row[j] = guarded_place(&row_memory[j], row_bytes, rng_range(r, 0, 1));
         fill(r, width, row[j], n * bytes, false);
     }
-    char *to = guarded_place(columns, (size_t)((n + 15) / 16 * 16 * f->ops->vector_bytes), true);
+    char *to = guarded_place(columns, (size_t)(n * f->ops->vector_bytes), rng_range(r, 0, 1));
     f->ops->turn[width](to, (const void *const *)row, n);
     bool turned = true;
     for (int64_t i = 0; i < n * lanes; i++)

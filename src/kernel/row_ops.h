@@ -184,11 +184,10 @@ typedef struct tarn_row_ops {
                                        int64_t tap_step, int64_t pixel_step, int64_t channels,
                                        int64_t n);
 
-    /* ---- Between rows and columns: scratch to scratch, by width ---- */
+    /* ---- Between rows and columns, by width ---- */
 
     /* L = vector_bytes / width rows become n vectors: to[i*L + r] = rows[r][i]. turn_back is
-     * the opposite. Both read and write up to SCRATCH_SLACK bytes more of every row, and of
-     * `to` or `from` whole multiples of 16 columns. */
+     * the opposite. */
     void (*turn[WIDTHS])(void *to, const void *const *rows, int64_t n);
     void (*turn_back[WIDTHS])(void *const *rows, const void *from, int64_t n);
 
