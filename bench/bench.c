@@ -325,7 +325,7 @@ static void run_row(const row *row, const settings *s)
 static int default_threads(void)
 {
     tarn_executor executor;
-    return tarn_executor_openmp(0, &executor, NULL) ? 1 : executor.parts;
+    return tarn_executor_threads(0, &executor, NULL) ? 1 : executor.parts;
 }
 
 static const char *value(int argc, char **argv, int *k)

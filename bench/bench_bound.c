@@ -158,7 +158,7 @@ double bench_bound(size_t read, size_t written, int threads, bool bypass, long r
     work w = {buffer(0, read), buffer(1, written), read, written, bypass, threads};
     tarn_executor executor = tarn_executor_serial();
     tarn_error error;
-    if (threads > 1 && tarn_executor_openmp(threads, &executor, &error))
+    if (threads > 1 && tarn_executor_threads(threads, &executor, &error))
         bench_stop("threads", error.message);
     double begin = bench_now();
     for (long k = 0; k < repeats; k++)

@@ -82,7 +82,7 @@ static tarn_plan *make_plan(const tarn_pool *pool, const tarn_view *x, int threa
     tarn_plan *plan;
     tarn_options options = tarn_options_default();
     options.isa = isa;
-    if (threads > 1 && tarn_executor_openmp(threads, &options.executor, &error))
+    if (threads > 1 && tarn_executor_threads(threads, &options.executor, &error))
         bench_stop("threads", error.message);
     if (tarn_plan_create(&plan, pool, x, &options, &error))
         bench_stop("plan", error.message);

@@ -321,6 +321,10 @@ typedef struct tarn_executor {
 
 /** Runs everything in the calling thread (the default). */
 TARN_API tarn_executor tarn_executor_serial(void);
+/** Threads of the library's own, 0 for one for each processor, and a grain of some microseconds. They are one pool for the
+ *  process, started when the first pass asks for them; they sleep between passes and never spin. A child of fork() starts its
+ *  own. Errors: UNSUPPORTED in a build without threads, BAD_ARGUMENT for negative numbers. */
+TARN_API tarn_status tarn_executor_threads(int threads, tarn_executor *executor, tarn_error *error);
 /** OpenMP with that many threads, 0 for as many as OpenMP would use, and a grain of some microseconds.
  *  Errors: UNSUPPORTED in a build without OpenMP, BAD_ARGUMENT for negative numbers. */
 TARN_API tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_error *error);

@@ -26,12 +26,19 @@ tarn_executor tarn_executor_serial(void)
     return (tarn_executor){.parts = 1};
 }
 
-tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_error *error)
+tarn_status tarn_check_threads(int threads, const tarn_executor *executor, tarn_error *error)
 {
     if (!executor)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "executor is NULL");
     if (threads < 0)
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "%d threads are negative", threads);
+    return TARN_OK;
+}
+
+tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_error *error)
+{
+    if (tarn_check_threads(threads, executor, error))
+        return TARN_BAD_ARGUMENT;
 #ifdef TARN_OPENMP
     *executor = (tarn_executor){.parts = threads ? threads : omp_get_max_threads(),
                                 .parallel_for = for_openmp,

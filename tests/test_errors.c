@@ -1121,7 +1121,9 @@ static void test_reserved_and_address_space(void)
 }
 
 /* Parts may be many more than threads: no number of them crashes. */
-static void test_many_openmp_parts(void)
+typedef tarn_status make_executor(int threads, tarn_executor *executor, tarn_error *error);
+
+static void test_many_parts(make_executor *make)
 {
     enum { SIDE = 300 };
     static unsigned char x[SIDE * SIDE], y[SIDE * SIDE];
@@ -1133,7 +1135,7 @@ static void test_many_openmp_parts(void)
     tarn_view in = tarn_view_dense(NULL, TARN_U8, 2, shape);
     for (int k = 0; k < SIDE * SIDE; k++)
         x[k] = (unsigned char)(k * 7);
-    if (tarn_executor_openmp(200000, &options.executor, &error) == TARN_UNSUPPORTED)
+    if (make(200000, &options.executor, &error) == TARN_UNSUPPORTED)
         return;
     options.executor.grain = 0;
     CHECK(tarn_plan_create(&plan, &pool, &in, &options, &error) == TARN_OK, "%s", error.message);
@@ -1185,14 +1187,15 @@ static void test_grain(void)
     CHECK(parts_with_grain(33, true) == 1, "y has 32 elements");
 }
 
-static void test_openmp_arguments(void)
+static void test_executor_arguments(make_executor *make)
 {
     tarn_error error;
     tarn_executor executor = {.parts = -77};
-    CHECK(tarn_executor_openmp(-1, &executor, &error) == TARN_BAD_ARGUMENT, "-1 threads");
+    CHECK(make(-1, &executor, &error) == TARN_BAD_ARGUMENT, "-1 threads");
     CHECK(strstr(error.message, "-1") && executor.parts == -77, "-1 threads: %s", error.message);
-    CHECK(tarn_executor_openmp(INT_MIN, &executor, NULL) == TARN_BAD_ARGUMENT, "INT_MIN threads");
-    tarn_status status = tarn_executor_openmp(3, &executor, &error);
+    CHECK(make(INT_MIN, &executor, NULL) == TARN_BAD_ARGUMENT, "INT_MIN threads");
+    CHECK(make(2, NULL, NULL) == TARN_BAD_ARGUMENT, "no executor");
+    tarn_status status = make(3, &executor, &error);
     CHECK(status == TARN_OK || status == TARN_UNSUPPORTED, "%s", tarn_status_name(status));
     CHECK(executor.parts == (status ? -77 : 3), "%d parts", executor.parts);
 }
@@ -1737,9 +1740,11 @@ int main(void)
     test_saved_bytes_and_explain();
     test_options();
     test_grain();
-    test_openmp_arguments();
+    test_executor_arguments(tarn_executor_openmp);
+    test_executor_arguments(tarn_executor_threads);
     test_reserved_and_address_space();
-    test_many_openmp_parts();
+    test_many_parts(tarn_executor_openmp);
+    test_many_parts(tarn_executor_threads);
     test_layout_queries();
     test_failing_allocator();
     test_allocation_comes_last();

@@ -1099,6 +1099,12 @@ static void test_executors(void)
                         check_executor(&pool, &x.view, &serial, openmp,
                                        label("OpenMP", op, dtype, threads));
                     }
+                tarn_executor own;
+                for (int threads = 0; threads <= 5; threads++) {
+                    CHECK(tarn_executor_threads(threads, &own, NULL) == TARN_OK, "threads");
+                    own.grain = 0;
+                    check_executor(&pool, &x.view, &serial, own, label("threads", op, dtype, threads));
+                }
                 free_results(&serial);
                 tensor_free(&x);
             }

@@ -34,8 +34,8 @@ bool tool_read_options(const tool_call *call, tarn_options *options, tarn_compla
         return false;
     if (threads > INT_MAX)
         return tool_complain_option(complaint, OPTION_THREADS, "is at most %d", INT_MAX);
-    /* Without OpenMP there is one thread: an answer to the default, but not to a demand. */
-    tarn_status status = tarn_executor_openmp((int)threads, &options->executor, &error);
+    /* A build without threads has one: an answer to the default, but not to a demand. */
+    tarn_status status = tarn_executor_threads((int)threads, &options->executor, &error);
     if (status && threads > 1)
         return tool_complain_option(complaint, OPTION_THREADS, "%s", error.message);
     if (status)

@@ -1,6 +1,5 @@
 #include "plan_cache.h"
 
-#include "thread_pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +129,8 @@ static plan_entry *make_plan(module_state *state, const plan_key *key, uint64_t 
                              const tarn_view *const layout[TARN_OPERANDS], int threads)
 {
     tarn_options options = tarn_options_default();
-    options.executor = thread_pool_executor(threads);
+    if (threads > 1) /* where there are no threads, one does the work */
+        tarn_executor_threads(threads, &options.executor, NULL);
     for (int k = 0; k < TARN_OPERANDS; k++)
         options.layout[k] = layout[k];
     plan_entry *entry = make_entry(key, hash);
