@@ -473,6 +473,7 @@ static int execute(graph_object *self, const graph_run *run)
 static PyObject *run_lists(graph_object *self, PyObject *inputs, PyObject *seconds, graph_run *run)
 {
     const tarn_graph *graph = self->graph;
+    int version = self->version;
     int input_count = tarn_graph_inputs(graph), output_count = tarn_graph_outputs(graph);
     bool backward = run->mode == TARN_GRAPH_VJP;
     value_at *input = tarn_graph_input_value, *output = tarn_graph_output_value;
@@ -490,6 +491,11 @@ static PyObject *run_lists(graph_object *self, PyObject *inputs, PyObject *secon
     for (int k = 0; k < count; k++)
         if (make_entry(self, backward ? input : output, k, like, seconds != NULL, &run->results))
             return NULL;
+    if (version != self->version) { /* by an array's __dlpack__, say, which may do anything */
+        raise_status(self->state, TARN_BAD_ARGUMENT, -1,
+                     "the graph was changed while its arrays were being read");
+        return NULL;
+    }
     return execute(self, run) ? NULL : finish_list(self, like, &run->results);
 }
 
