@@ -45,6 +45,23 @@ static int is_numpy(module_state *state, PyObject *object)
     return is == 1 && remember_numpy(state, numpy) ? -1 : is;
 }
 
+/* A mask would be lost here in silence. Asked once for each type, so of all arrays that can have one. */
+static int check_unmasked(PyObject *object, const char *name)
+{
+    PyObject *masked = loaded_module("numpy.ma");
+    PyObject *type = masked ? PyObject_GetAttrString(masked, "MaskedArray") : NULL;
+    int is = type ? PyObject_IsInstance(object, type) : 0;
+    Py_XDECREF(type);
+    if (!type)
+        PyErr_Clear();
+    if (is == 1)
+        PyErr_Format(PyExc_TypeError,
+                     "%s is a masked array, and tarn has no masks: give it x.filled(number), or "
+                     "x.data to pool what lies below the mask",
+                     name);
+    return is ? -1 : 0;
+}
+
 /* The type's table of DLPack functions, if it has one we understand. */
 static const dlpack_exchange *find_exchange(PyTypeObject *type)
 {
@@ -63,7 +80,7 @@ static int classify(module_state *state, PyObject *object, const char *name, arr
 {
     *class = (array_class){.type = Py_TYPE(object)};
     int numpy = is_numpy(state, object);
-    if (numpy < 0)
+    if (numpy < 0 || (numpy && check_unmasked(object, name)))
         return -1;
     if (numpy) {
         class->kind = ARRAY_NUMPY;
@@ -138,9 +155,16 @@ static int view_of_buffer(const module_state *state, const char *name, array *ar
         return raise_status(state, TARN_BAD_DTYPE, -1,
                             "%s has elements of the format '%.20s', which is no dtype of tarn",
                             name, buffer->format ? buffer->format : "");
-    if (buffer->ndim > TARN_MAX_RANK || (buffer->ndim && (!buffer->shape || !buffer->strides)))
+    if (buffer->ndim > TARN_MAX_RANK || (buffer->ndim && !buffer->shape))
         return raise_status(state, TARN_BAD_RANK, -1, "%s has a buffer of %d dimensions", name,
                             buffer->ndim);
+    if (!buffer->strides) { /* arrays of ctypes: row-major goes without saying */
+        int64_t shape[TARN_MAX_RANK];
+        for (int a = 0; a < buffer->ndim; a++)
+            shape[a] = buffer->shape[a];
+        *view = tarn_view_dense(buffer->buf, (tarn_dtype)dtype, buffer->ndim, shape);
+        return 0;
+    }
     view->data = buffer->buf;
     view->dtype = (tarn_dtype)dtype;
     view->rank = buffer->ndim;
@@ -363,6 +387,25 @@ static int import_dlpack(const module_state *state, PyObject *object, const char
     return 0;
 }
 
+/* Whether a tensor of PyTorch carries a tangent of forward-mode differentiation; -1 with an exception.
+ * PyTorch counts its levels from 0 in a private place; if that is gone, it is asked each time. */
+static int has_tangent(PyObject *object)
+{
+    PyObject *module = loaded_module("torch.autograd.forward_ad");
+    PyObject *level = module ? PyObject_GetAttrString(module, "_current_level") : NULL;
+    bool none = !module || (level && PyLong_AsLong(level) < 0);
+    Py_XDECREF(level);
+    PyErr_Clear();
+    if (none)
+        return 0;
+    PyObject *pair = PyObject_CallMethod(module, "unpack_dual", "O", object);
+    PyObject *tangent = pair ? PySequence_GetItem(pair, 1) : NULL;
+    int has = tangent ? tangent != Py_None : -1;
+    Py_XDECREF(tangent);
+    Py_XDECREF(pair);
+    return has;
+}
+
 /* Tensors that record gradients would lose them here in silence. */
 static int check_no_gradient(const module_state *state, PyObject *object, const char *name)
 {
@@ -370,13 +413,16 @@ static int check_no_gradient(const module_state *state, PyObject *object, const 
     int is = flag ? PyObject_IsTrue(flag) : 0;
     Py_XDECREF(flag);
     PyErr_Clear();
-    if (is != 1)
-        return 0;
-    PyErr_Format(PyExc_BufferError,
-                 "%s requires grad, which is lost here: use the functions of tarn.torch, or "
-                 "detach() it",
-                 name);
-    return -1;
+    const char *what = "requires grad";
+    if (is != 1) {
+        is = has_tangent(object);
+        what = "carries a forward-mode tangent";
+    }
+    if (is == 1)
+        PyErr_Format(PyExc_BufferError,
+                     "%s %s, which is lost here: use the functions of tarn.torch, or detach() it",
+                     name, what);
+    return is ? -1 : 0;
 }
 
 static int import_exchange(const module_state *state, PyObject *object, const char *name,

@@ -108,10 +108,21 @@ enum {
     SLIDING_ARGUMENTS
 };
 
+/* A pool of that operator and number of spatial axes. */
+static int parse_kind(PyObject *op, PyObject *ndim, tarn_pool *pool)
+{
+    int spatial = parse_spatial(ndim);
+    if (spatial < 0)
+        return -1;
+    *pool = tarn_max_pool(spatial);
+    pool->op = (tarn_op)PyLong_AsLong(op);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool)
 {
-    *pool = tarn_max_pool((int)PyLong_AsLong(args[SPATIAL]));
-    pool->op = (tarn_op)PyLong_AsLong(args[OP]);
+    if (parse_kind(args[OP], args[SPATIAL], pool))
+        return -1;
     pool->ceil_mode = PyObject_IsTrue(args[CEIL]);
     pool->count_include_pad = PyObject_IsTrue(args[COUNT]);
     set_number(pool, PyFloat_AsDouble(args[NUMBER]));
@@ -190,10 +201,10 @@ static int parse_output_size(module_state *state, PyObject *object, PyObject *x,
 
 static int parse_adaptive(module_state *state, PyObject *const *args, tarn_pool *pool)
 {
-    *pool = tarn_max_pool((int)PyLong_AsLong(args[1]));
-    pool->op = (tarn_op)PyLong_AsLong(args[0]);
+    if (parse_kind(args[0], args[1], pool))
+        return -1;
     pool->window = TARN_ADAPTIVE;
-    return PyErr_Occurred() ? -1 : parse_output_size(state, args[3], args[2], pool);
+    return parse_output_size(state, args[3], args[2], pool);
 }
 
 /* (op, ndim, x, output_size, return_indices, out) */

@@ -1,9 +1,14 @@
-"""Objects that act while they are read."""
+"""Objects that act while they are read, that carry more than numbers, or that say less than others."""
+
+import ctypes
 
 import numpy
 import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
 
 import tarn
+from tarn import _core
 
 
 class Acting:
@@ -57,3 +62,60 @@ def test_a_graph_that_is_run_while_it_is_read():
     x = numpy.arange(4.0)
     y, = graph(Acting(x, lambda: inner.append(graph(x)[0])))
     assert (numpy.from_dlpack(y) == [1, 3]).all() and (inner[0] == [1, 3]).all()
+
+
+@pytest.mark.parametrize("ndim", [-1, 0, 9, 99, 2**31, 2**32 + 2, 2**70])
+def test_numbers_of_axes(ndim):
+    """The functions behind those of the package check for themselves."""
+    x = numpy.zeros((1, 4, 4))
+    sliding = [ndim, x, 2, None, 0, 1, False, True, None, 1.0]
+    for call in [lambda: _core.sliding(_core.MAX, *sliding, False, None),
+                 lambda: _core.sliding_pool(_core.MAX, *sliding, False, None),
+                 lambda: _core.sliding_saved(_core.MAX, *sliding),
+                 lambda: _core.adaptive(_core.MAX, ndim, x, 2, False, None),
+                 lambda: _core.adaptive_saved(_core.MAX, ndim, x, 2),
+                 lambda: _core.global_(_core.MAX, ndim, x, True, "first", None),
+                 lambda: _core.unpool(ndim, x, x.astype("int64"), 2, None)]:
+        with pytest.raises((tarn.Error, OverflowError), match="ndim"):
+            call()
+
+
+def test_arrays_of_ctypes():
+    rows = (ctypes.c_float * 4 * 4)(*((ctypes.c_float * 4)(*range(4 * r, 4 * r + 4)) for r in range(4)))
+    assert tarn.MaxPool((2, 2))(rows).tolist() == [[5.0, 7.0], [13.0, 15.0]]
+    numbers = (ctypes.c_int16 * 6)(5, 1, 4, 2, 0, 3)
+    assert tarn.MaxPool((2,))(numbers).tolist() == [5, 4, 3]
+    out = (ctypes.c_int16 * 3)()
+    assert tarn.MaxPool((2,))(numbers, out=out) is out and list(out) == [5, 4, 3]
+    with pytest.raises(tarn.Error, match="format"):
+        tarn.MaxPool((2,))((ctypes.c_bool * 4)())
+
+
+def test_forward_mode_tangents_are_not_lost():
+    x = torch.rand(1, 1, 4, 4)
+    pool = tarn.MaxPool((2, 2))
+    graph = tarn.Graph()
+    graph.output(graph.pool(graph.input("f32", (1, 1, 4, 4)), pool))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        for call in [lambda: tarn.max_pool2d(dual, 2), lambda: tarn.adaptive_avg_pool2d(dual, 2),
+                     lambda: tarn.global_avg_pool(dual), lambda: tarn.pad(dual, (1, 1)),
+                     lambda: pool(dual), lambda: pool.vjp(dual, x[..., :2, :2]), lambda: graph(dual)]:
+            with pytest.raises(BufferError, match="forward-mode tangent"):
+                call()
+        assert tarn.max_pool2d(x, 2).equal(tarn.max_pool2d(dual.detach(), 2))
+        y = tarn.torch.max_pool2d(dual, 2)
+        assert forward_ad.unpack_dual(y).tangent.equal(torch.ones(1, 1, 2, 2))
+
+
+def test_masks_are_not_lost():
+    x = numpy.arange(16.0).reshape(1, 4, 4)
+    masked = numpy.ma.masked_greater(x, 12)
+    graph = tarn.Graph()
+    graph.output(graph.pool(graph.input("f64", (1, 4, 4)), tarn.MaxPool((2, 2))))
+    for call in [lambda: tarn.max_pool2d(masked, 2), lambda: tarn.MaxPool((2, 2)).vjp(x, masked[:, :2, :2]),
+                 lambda: tarn.max_pool2d(x, 2, out=numpy.ma.zeros((1, 2, 2))), lambda: graph(masked)]:
+        with pytest.raises(TypeError, match="masked array"):
+            call()
+    assert tarn.max_pool2d(masked.filled(0), 2).max() == 12
+    assert tarn.max_pool2d(masked.data, 2).max() == 15
