@@ -11,8 +11,8 @@
  *  - **Aliasing.** No two elements of a written tensor may share memory, nor may its memory, from the
  *    first byte to the last, meet that of another tensor of the call (interleaved tensors are
  *    refused, too). Both are checked; read-only tensors may alias each other freely.
- *  - **Arithmetic.** The bits are those of round-to-nearest with subnormals kept, which is how threads
- *    start: a caller that sets flush-to-zero or another rounding mode gets other bits.
+ *  - **Arithmetic.** The bits are those of round-to-nearest with subnormals kept, whatever flush-to-zero,
+ *    rounding mode or traps the caller has set: they are put aside for the run [S6].
  *  - **Threading.** No function keeps state between calls, except a cached CPU mask. A plan
  *    is immutable: any number of threads may run one plan at once.
  *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error (on

@@ -1,6 +1,7 @@
 #include "decimal.h"
 
 #include "checked.h"
+#include "float_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,9 @@ bool tarn_take_decimal(const char **at, double *number)
         return false;
     int64_t exponent = take_exponent(&next) - fraction;
     snprintf(n.text + n.length, sizeof n.text - (size_t)n.length, "e%lld", (long long)exponent);
+    uint64_t former = set_float_state(); /* strtod() rounds as the state says */
     *number = strtod(n.text, NULL);
+    restore_float_state(former);
     *at = next;
     return true;
 }
@@ -84,7 +87,9 @@ static bool is_of_number(char c)
 void tarn_print_decimal(double number, char text[DECIMAL_BYTES])
 {
     char printed[64];
+    uint64_t former = set_float_state(); /* so does snprintf() */
     snprintf(printed, sizeof printed, "%.17g", number);
+    restore_float_state(former);
     for (const char *at = printed; *at; at++) {
         bool point = !is_of_number(*at);
         if (!point || is_of_number(at[1])) /* the last byte of a point stands for it */

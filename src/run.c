@@ -1,5 +1,6 @@
 /* The passes: check the call's arguments, split the work, call the kernel. */
 #include "error.h"
+#include "float_state.h"
 #include "plan.h"
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -77,12 +78,19 @@ typedef struct {
     int parts;
 } work;
 
+static void run_units(const work *work, int64_t begin, int64_t end)
+{
+    uint64_t former = set_float_state();
+    work->kernel(work->problem, work->tensors, begin, end);
+    restore_float_state(former);
+}
+
 static void run_part(void *argument, int index)
 {
     const work *work = argument;
     int64_t begin = muldiv_floor(work->units, index, work->parts);
     int64_t end = muldiv_floor(work->units, index + 1, work->parts);
-    work->kernel(work->problem, work->tensors, begin, end);
+    run_units(work, begin, end);
 }
 
 static tarn_status run(const tarn_plan *plan, tarn_pass pass, const call *call, tarn_error *error)
@@ -98,7 +106,7 @@ static tarn_status run(const tarn_plan *plan, tarn_pass pass, const call *call, 
     if (parts > 1)
         plan->executor.parallel_for(plan->executor.context, parts, run_part, &work);
     else if (units > 0)
-        work.kernel(work.problem, work.tensors, 0, units);
+        run_units(&work, 0, units);
     return tarn_succeed(error);
 }
 

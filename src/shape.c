@@ -1,9 +1,8 @@
 #include "shape.h"
 
 #include "error.h"
+#include "float_state.h"
 #include "layout.h"
-
-#include <math.h>
 
 static tarn_status check_at_least(const char *what, int64_t value, int64_t least, int axis,
                                   tarn_error *error)
@@ -181,10 +180,12 @@ static tarn_status check_values(const tarn_pool *pool, tarn_dtype dtype, tarn_er
     if ((pool->op == TARN_SMOOTH || pool->op == TARN_LP) && !is_floating(dtype))
         return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "%s needs a floating dtype, x is %s",
                          pool->op == TARN_LP ? "lp" : "smooth max", tarn_dtype_name(dtype));
-    if (pool->op == TARN_SMOOTH && (!isfinite(pool->beta) || pool->beta == 0))
+    if (pool->op == TARN_SMOOTH &&
+        (!is_finite_in_any_state(pool->beta) || is_zero_in_any_state(pool->beta)))
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "beta %g is not finite and nonzero",
                          pool->beta);
-    if (pool->op == TARN_LP && !(isfinite(pool->power) && pool->power >= 1))
+    if (pool->op == TARN_LP &&
+        (!is_finite_in_any_state(pool->power) || is_below_in_any_state(pool->power, 1)))
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "power %g is not finite and at least 1",
                          pool->power);
     return TARN_OK;
@@ -223,7 +224,7 @@ static void begin_problem(const tarn_pool *pool, tarn_dtype dtype, tarn_problem 
     problem->count_include_pad = pool->count_include_pad != 0;
     problem->divisor = pool->window == TARN_SLIDING ? pool->divisor : 0;
     problem->beta = pool->beta;
-    problem->power = pool->power < 0x1p40 ? pool->power : 0x1p40; /* [N1] */
+    problem->power = is_below_in_any_state(pool->power, 0x1p40) ? pool->power : 0x1p40; /* [N1] */
     problem->spatial = pool->spatial;
 }
 

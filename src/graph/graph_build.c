@@ -2,11 +2,11 @@
 #include "graph.h"
 
 #include "../error.h"
+#include "../float_state.h"
 #include "../layout.h"
 #include "../plan.h"
 #include "../shape.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* ---- Pushing ------------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ tarn_status tarn_graph_scale(tarn_graph *graph, tarn_value x, double factor, tar
     if (!is_floating(d.node.view.dtype))
         return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "scale needs a floating dtype, x is %s",
                          tarn_dtype_name(d.node.view.dtype));
-    if (!isfinite(factor))
+    if (!is_finite_in_any_state(factor))
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "factor %g is not finite", factor);
     d.payload = &factor;
     d.payload_bytes = sizeof factor;

@@ -2,6 +2,7 @@
 #include "graph_program.h"
 
 #include "../error.h"
+#include "../float_state.h"
 #include "../layout.h"
 #include "../plan.h"
 
@@ -65,9 +66,16 @@ static tarn_status run_custom(const tarn_program *p, const tarn_step *step, tarn
     return settle_error(step, status, &made, error);
 }
 
-static int64_t elements(const tarn_step *step, const tarn_ref *ref)
+static void run_arithmetic(const tarn_program *p, const tarn_step *step, const tarn_ref *ref)
 {
-    return ref->place.bytes / (int64_t)step->arithmetic->element_bytes;
+    const tarn_arithmetic *arithmetic = step->arithmetic;
+    int64_t elements = ref->place.bytes / (int64_t)arithmetic->element_bytes;
+    uint64_t former = set_float_state();
+    if (step->kind == STEP_SUM)
+        arithmetic->sum(p, ref, ref + 1, step->count - 1, elements);
+    else
+        arithmetic->scale(program_at(p, ref + 1), program_at(p, ref), step->factor, elements);
+    restore_float_state(former);
 }
 
 tarn_status tarn_run_step(tarn_program *p, int64_t k, tarn_error *error)
@@ -80,11 +88,8 @@ tarn_status tarn_run_step(tarn_program *p, int64_t k, tarn_error *error)
     case STEP_VJP:
         return run_pool(p, step, error);
     case STEP_SUM:
-        step->arithmetic->sum(p, ref, ref + 1, step->count - 1, elements(step, ref));
-        return TARN_OK;
     case STEP_SCALE:
-        step->arithmetic->scale(program_at(p, ref + 1), program_at(p, ref), step->factor,
-                                elements(step, ref));
+        run_arithmetic(p, step, ref);
         return TARN_OK;
     case STEP_INTO:
         tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref),

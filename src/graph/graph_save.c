@@ -2,6 +2,7 @@
 #include "graph_write.h"
 
 #include "../decimal.h"
+#include "../float_state.h"
 #include "../scalar.h"
 #include "../shape.h"
 
@@ -112,7 +113,8 @@ static uint64_t load_bits(const char *at, size_t size)
     return size == 1 ? one : size == 2 ? two : size == 4 ? four : eight;
 }
 
-static void put_float(tarn_writer *w, tarn_dtype dtype, uint64_t bits)
+/* Widens as the floating-point state says: see set_float_state() for why it is not inlined. */
+static __attribute__((noinline)) void put_float(tarn_writer *w, tarn_dtype dtype, uint64_t bits)
 {
     double number = dtype == TARN_F64   ? f64_of_bits(bits)
                     : dtype == TARN_F32 ? (double)f32_of_bits((uint32_t)bits)
@@ -132,12 +134,14 @@ static void put_element(tarn_writer *w, tarn_dtype dtype, const char *at)
     uint64_t bits = load_bits(at, size), sign = UINT64_C(1) << (8 * size - 1);
     bool is_signed =
         dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 || dtype == TARN_I64;
+    uint64_t former = set_float_state();
     if (is_floating(dtype))
         put_float(w, dtype, bits);
     else if (is_signed && bits & sign) /* -2^(n-1) + the rest, without leaving the type */
         tarn_put(w, " %lld", -(long long)(sign - 1) - 1 + (long long)(bits - sign));
     else
         tarn_put(w, " %llu", (unsigned long long)bits);
+    restore_float_state(former);
 }
 
 /* The operator, as it stands in the text, without operands. */

@@ -1,5 +1,6 @@
 #include "graph_words.h"
 
+#include "../float_state.h"
 #include "../scalar.h"
 #include "../shape.h"
 
@@ -177,7 +178,8 @@ static bool read_signed(const char *text, size_t size, uint64_t *bits)
     return true;
 }
 
-static bool read_float(const char *text, tarn_dtype dtype, uint64_t *bits)
+/* Rounds as the floating-point state says: see set_float_state() for why it is not inlined. */
+static __attribute__((noinline)) bool read_float(const char *text, tarn_dtype dtype, uint64_t *bits)
 {
     double number;
     if (!tarn_read_decimal(text, &number))
@@ -196,11 +198,12 @@ static bool read_float(const char *text, tarn_dtype dtype, uint64_t *bits)
 bool tarn_read_element(const char *text, tarn_dtype dtype, void *to)
 {
     size_t size = tarn_dtype_size(dtype);
-    uint64_t bits;
+    uint64_t bits, former = set_float_state();
     bool good = text[0] == '0' && text[1] == 'x' ? read_unsigned(text + 2, 16, size, &bits)
                 : is_floating(dtype)             ? read_float(text, dtype, &bits)
                 : is_unsigned(dtype)             ? read_unsigned(text, 10, size, &bits)
                                                  : read_signed(text, size, &bits);
+    restore_float_state(former);
     if (good)
         store_bits(bits, size, to);
     return good;
