@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,23 +91,69 @@ static void spare(const char *name)
 
 /* ---- Opening ------------------------------------------------------------------------------- */
 
-/* A new file beside the output: without a name if the system can, else under one that is removed on
- * signals. */
-static int open_temporary(tarn_output *o)
+/* The folder of the output. */
+static const char *folder_of(const tarn_output *o, char folder[OUTPUT_PATH])
+{
+    snprintf(folder, OUTPUT_PATH, "%s", o->path);
+    return dirname(folder);
+}
+
+/* Takes temporary names one after the other until one is free: others may be left from a process of the same
+ * number. They are short, because the output's own name may be as long as names can be. False, and
+ * no name, with errno set if none can be had. */
+static bool try_names(tarn_output *o, bool (*take)(tarn_output *o))
 {
     char folder[OUTPUT_PATH];
-    snprintf(folder, sizeof folder, "%s", o->path);
+    const char *where = folder_of(o, folder);
+    for (int k = 0; k < 1000; k++) {
+        snprintf(o->temporary, sizeof o->temporary, "%s/.tarn-%ld-%d", where, (long)getpid(), k);
+        if (take(o))
+            return true;
+        if (errno != EEXIST)
+            break;
+    }
     o->temporary[0] = '\0';
-    int file = open(dirname(folder), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return file;
+    return false;
+}
+
+static bool create_named(tarn_output *o)
+{
+    o->file = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    return o->file >= 0;
+}
+
+/* How a file without a name is found when it gets one; needs /proc. */
+static const char *link_to(int file, char link[64])
+{
+    snprintf(link, 64, "/proc/self/fd/%d", file);
+    return link;
+}
+
+/* A file that has no name yet; false if the system has none, or could not name it later. */
+static bool open_nameless(tarn_output *o)
+{
+    char folder[OUTPUT_PATH], link[64];
+    o->file = open(folder_of(o, folder), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (o->file < 0 || access(link_to(o->file, link), F_OK) == 0)
+        return o->file >= 0;
+    close(o->file);
+    o->file = -1;
+    return false;
+}
+
+/* A new file beside the output: without a name if the system can, else under one that is removed on
+ * signals. */
+static bool open_temporary(tarn_output *o)
+{
+    o->temporary[0] = '\0';
+    if (open_nameless(o))
+        return true;
     sigset_t before = block_signals();
-    snprintf(o->temporary, sizeof o->temporary, "%s.tarn-%ld", o->path, (long)getpid());
-    file = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    if (file >= 0)
+    bool good = try_names(o, create_named);
+    if (good)
         doom(o->temporary);
     unblock_signals(&before);
-    return file;
+    return good;
 }
 
 /* Keeps the permissions of a file that is replaced; tells a full disk before the work begins. Systems
@@ -124,8 +169,7 @@ static bool prepare(const tarn_output *o, const struct stat *replaced, int64_t b
 static bool open_beside(tarn_output *o, const struct stat *replaced, int64_t bytes,
                         tarn_complaint *complaint)
 {
-    o->file = open_temporary(o);
-    if (o->file < 0)
+    if (!open_temporary(o))
         return tarn_complain_errno(complaint, o->path, "cannot be written");
     if (prepare(o, replaced, bytes))
         return true;
@@ -153,11 +197,33 @@ bool tarn_output_is_stream(const char *path)
            (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
 }
 
+/* The name that a chain of links leads to, whether there is a file or not: that one is made or replaced, not the
+ * link. False with errno set. */
+static bool follow_links(const char *path, char target[OUTPUT_PATH])
+{
+    enum { MOST_LINKS = 40 }; /* as Linux has it */
+    char next[OUTPUT_PATH], folder[OUTPUT_PATH];
+    snprintf(target, OUTPUT_PATH, "%s", path);
+    for (int k = 0; k < MOST_LINKS; k++) {
+        ssize_t length = readlink(target, next, sizeof next);
+        if (length < 0)
+            return true; /* no link; what else may be wrong shows when it is opened */
+        if (length == sizeof next)
+            return errno = ENAMETOOLONG, false;
+        next[length] = '\0';
+        memcpy(folder, target, sizeof folder);
+        int put = next[0] == '/' ? snprintf(target, OUTPUT_PATH, "%s", next)
+                                 : snprintf(target, OUTPUT_PATH, "%s/%s", dirname(folder), next);
+        if (put >= OUTPUT_PATH)
+            return errno = ENAMETOOLONG, false;
+    }
+    return errno = ELOOP, false;
+}
+
 bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
                       tarn_complaint *complaint)
 {
     struct stat about;
-    char resolved[PATH_MAX > OUTPUT_PATH ? PATH_MAX : OUTPUT_PATH];
     *output = (tarn_output){.file = -1};
     if (tarn_output_is_standard(path)) {
         output->direct = true;
@@ -169,13 +235,15 @@ bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,
     if (strlen(path) >= OUTPUT_PATH)
         return errno = ENAMETOOLONG, tarn_complain_errno(complaint, path, "cannot be written");
     bool exists = stat(path, &about) == 0;
-    /* The file a link leads to is replaced, not the link. */
-    bool follow = exists && realpath(path, resolved) && strlen(resolved) < OUTPUT_PATH;
-    memcpy(output->path, follow ? resolved : path, strlen(follow ? resolved : path) + 1);
+    if (!exists && (errno != ENOENT || !path[0] || path[strlen(path) - 1] == '/'))
+        return tarn_complain_errno(complaint, path, "cannot be written"); /* now, not at the end */
+    memcpy(output->path, path, strlen(path) + 1);
     if (exists && S_ISDIR(about.st_mode))
         return errno = EISDIR, tarn_complain_errno(complaint, path, "cannot be written");
     if (exists && !S_ISREG(about.st_mode))
         return open_direct(output, complaint);
+    if (!follow_links(path, output->path))
+        return tarn_complain_errno(complaint, path, "cannot be written");
     return open_beside(output, exists ? &about : NULL, bytes, complaint);
 }
 
@@ -192,7 +260,8 @@ static bool same_place(const char *path, const char *other)
     char copies[4][OUTPUT_PATH];
     struct stat folder, other_folder;
     for (int k = 0; k < 4; k++)
-        snprintf(copies[k], OUTPUT_PATH, "%s", k < 2 ? path : other);
+        if (!follow_links(k < 2 ? path : other, copies[k]))
+            return false; /* neither will be written */
     return strcmp(basename(copies[0]), basename(copies[2])) == 0 &&
            stat(dirname(copies[1]), &folder) == 0 && stat(dirname(copies[3]), &other_folder) == 0 &&
            folder.st_dev == other_folder.st_dev && folder.st_ino == other_folder.st_ino;
@@ -224,23 +293,18 @@ bool tarn_output_write(tarn_output *output, const void *data, size_t size,
     return true;
 }
 
-/* A nameless file gets one that is then renamed: a link alone would not replace what is there. */
-static bool give_temporary_name(tarn_output *o)
+/* A nameless file gets a name that is then changed: a link alone would not replace what is there. */
+static bool link_named(tarn_output *o)
 {
     char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", o->file);
-    snprintf(o->temporary, sizeof o->temporary, "%s.tarn-%ld", o->path, (long)getpid());
-    if (linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) == 0)
-        return true;
-    o->temporary[0] = '\0';
-    return false;
+    return linkat(AT_FDCWD, link_to(o->file, link), AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) == 0;
 }
 
 static bool take_name(tarn_output *o)
 {
     if (o->direct)
         return true;
-    if (!o->temporary[0] && !give_temporary_name(o))
+    if (!o->temporary[0] && !try_names(o, link_named))
         return false;
     if (rename(o->temporary, o->path) != 0)
         return false;

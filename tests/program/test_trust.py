@@ -1,0 +1,93 @@
+"""What once went wrong: results lost at the end, memory without bound, damaged bytes taken for good, inputs that shrink."""
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import PROGRAM, SANITIZED
+
+
+@pytest.fixture
+def x(tmp_path):
+    x = np.arange(16, dtype="f4").reshape(4, 4)
+    np.save(tmp_path / "x.npy", x)
+    return x
+
+
+def names_in(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+# ---- Outputs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [248, 249, 250, 254, 255])
+def test_long_names(good, x, length):
+    name = "y" * (length - 4) + ".npy"
+    good("max", "x.npy", "-k2", "-o", name)
+    assert np.load(good.folder / name).shape == (2, 2)
+    (good.folder / name).write_bytes(b"old")
+    good("max", "x.npy", "-k2", "-o", name)
+    assert np.load(good.folder / name).shape == (2, 2)
+    assert names_in(good.folder) == ["x.npy", name]
+
+
+@pytest.mark.parametrize("name", ["y" * 252 + ".npy", "missing/y.npy", "x.npy/y.npy", "loop.npy"])
+def test_names_that_cannot_be_are_refused_before_the_work(tarn, x, name):
+    os.symlink("loop.npy", tarn.folder / "loop.npy")
+    before = names_in(tarn.folder)
+    result = tarn("max", "x.npy", "-k2", "-o", name)
+    assert result.status != 0 and "cannot be written" in result.err
+    assert names_in(tarn.folder) == before
+
+
+def run_with_leftovers(folder, count, words, program=PROGRAM):
+    """Runs the program as a process whose temporary names are taken already."""
+
+    def leave():  # runs in the process that becomes the program, so with its number
+        for k in range(count):
+            with open(f".tarn-{os.getpid()}-{k}", "w") as file:
+                file.write("left")
+
+    return subprocess.run([program, *words], cwd=folder, preexec_fn=leave, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_leftovers_of_a_process_of_the_same_number(tmp_path, x, count):
+    done = run_with_leftovers(tmp_path, count, ["max", "x.npy", "-k2", "-o", "y.npy"])
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert np.load(tmp_path / "y.npy").tolist() == [[5, 7], [13, 15]]
+    left = [p for p in tmp_path.iterdir() if p.name.startswith(".tarn-")]
+    assert len(left) == count and all(p.read_text() == "left" for p in left)
+
+
+def test_without_proc(tmp_path, x):
+    """Without /proc a file cannot get its name later: it has one from the start."""
+    script = 'mount -t tmpfs tmpfs /proc && exec "$@"'
+    words = ["unshare", "-m", "sh", "-c", script, "sh"]
+    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        pytest.skip("NO /proc NOT TESTED: hiding it takes rights this user lacks")
+    name = "y" * 251 + ".npy"
+    for _ in range(2):
+        done = subprocess.run([*words, PROGRAM, "max", "x.npy", "-k2", "-o", name], cwd=tmp_path, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert np.load(tmp_path / name).tolist() == [[5, 7], [13, 15]]
+    assert names_in(tmp_path) == ["x.npy", name]
+
+
+def test_a_link_without_a_file(good, x):
+    os.mkdir(good.folder / "there")
+    os.symlink("there/second", good.folder / "y.npy")
+    os.symlink("y.npy", good.folder / "there/second")  # there/y.npy does not exist yet
+    for value in 1, 2:
+        good("max", "x.npy", "-k2", "-o", "y.npy")
+        assert os.path.islink(good.folder / "y.npy") and not os.path.islink(good.folder / "there/y.npy")
+        assert np.load(good.folder / "there/y.npy").shape == (2, 2)
+
+
+def test_two_results_through_links_to_one_file(tarn, x):
+    os.symlink("both.npy", tarn.folder / "y.npy")
+    result = tarn("max", "x.npy", "-k2", "-o", "y.npy", "--indices", "both.npy")
+    assert result.status == 2 and names_in(tarn.folder) == ["x.npy", "y.npy"]
