@@ -6,7 +6,6 @@
 #include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -15,7 +14,7 @@ typedef struct {
     tarn_complaint *complaint;
     png_structp png;
     png_infop info;
-    png_bytep *rows;
+    int passes; /* over the picture: more than one if it is interlaced */
 } reader;
 
 static void on_error(png_structp png, png_const_charp message)
@@ -45,13 +44,35 @@ static bool is_little_endian(void)
     return *(const unsigned char *)&one == 1;
 }
 
+/* Bytes of a row of plain samples. libpng says it, too, but when it has made room for them. */
+static uint64_t longest_row(const reader *r)
+{
+    bool palette = png_get_color_type(r->png, r->info) == PNG_COLOR_TYPE_PALETTE;
+    uint64_t channels = palette ? 3 : png_get_channels(r->png, r->info);
+    channels += png_get_valid(r->png, r->info, PNG_INFO_tRNS) != 0;
+    return png_get_image_width(r->png, r->info) * channels *
+           (png_get_bit_depth(r->png, r->info) == 16 ? 2 : 1);
+}
+
+/* libpng holds a row and the one before it, whatever --memory says. Rows of a megabyte are nothing to it. */
+static bool holds_rows(const reader *r, int64_t memory)
+{
+    enum { ALWAYS = 1 << 20 };
+    uint64_t row = longest_row(r);
+    return row <= ALWAYS || 2 * row <= (uint64_t)memory ||
+           tarn_complain(r->complaint, FAILED_WORK,
+                         "has rows of %llu bytes, of which two are held in memory: --memory "
+                         "is %lld bytes",
+                         (unsigned long long)row, (long long)memory);
+}
+
 /* Asks libpng for plain samples: whole bytes, in the machine's order, no palette. */
-static void ask_for_plain_samples(const reader *r)
+static void ask_for_plain_samples(reader *r)
 {
     png_set_expand(r->png);
     if (is_little_endian())
         png_set_swap(r->png);
-    png_set_interlace_handling(r->png);
+    r->passes = png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
 }
 
@@ -68,19 +89,29 @@ static bool is_plausible(const reader *r)
                             png_get_image_height(r->png, r->info), r->file->size);
 }
 
-static bool make_room(reader *r, int64_t memory, tarn_array *array)
+static bool make_room(const reader *r, int64_t memory, tarn_array *array)
 {
-    int64_t height = png_get_image_height(r->png, r->info);
     bool wide = png_get_bit_depth(r->png, r->info) == 16;
-    if (!tarn_picture_room(height, png_get_image_width(r->png, r->info),
-                           png_get_channels(r->png, r->info), wide ? UINT16_MAX : UINT8_MAX, memory,
-                           array, r->complaint))
-        return false;
-    r->rows = malloc((size_t)height * sizeof *r->rows);
-    for (int64_t k = 0; r->rows && k < height; k++)
-        r->rows[k] = array->decoded.data + (size_t)k * png_get_rowbytes(r->png, r->info);
-    return r->rows ||
-           tarn_complain(r->complaint, FAILED_WORK, "no memory for %lld rows", (long long)height);
+    return tarn_picture_room(png_get_image_height(r->png, r->info),
+                             png_get_image_width(r->png, r->info),
+                             png_get_channels(r->png, r->info), wide ? UINT16_MAX : UINT8_MAX,
+                             memory, array, r->complaint);
+}
+
+/* Row by row: pointers to all rows, which libpng would take, are more than the pixels of a narrow picture. Pages
+ * that are written leave memory. */
+static void read_rows(const reader *r, const tarn_region *pixels)
+{
+    enum { AT_ONCE = 1 << 22 };
+    size_t row = png_get_rowbytes(r->png, r->info);
+    for (int pass = 0; pass < r->passes; pass++)
+        for (size_t at = 0, kept = 0; at < pixels->size; at += row) {
+            png_read_row(r->png, pixels->data + at, NULL);
+            if (at - kept >= AT_ONCE) {
+                tarn_region_is_done(pixels, kept, at);
+                kept = at;
+            }
+        }
 }
 
 /* Everything that libpng may jump out of. */
@@ -91,12 +122,12 @@ static bool decode(reader *r, int64_t memory, tarn_array *array)
     png_set_read_fn(r->png, r, give_bytes);
     png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff);
     png_read_info(r->png, r->info);
-    if (!is_plausible(r))
+    if (!is_plausible(r) || !holds_rows(r, memory))
         return false;
     ask_for_plain_samples(r);
     if (!make_room(r, memory, array))
         return false;
-    png_read_image(r->png, r->rows);
+    read_rows(r, &array->decoded);
     png_read_end(r->png, NULL);
     return true;
 }
@@ -109,7 +140,6 @@ bool tarn_png_decode(int64_t memory, tarn_array *array, tarn_complaint *complain
     bool good = r.info ? decode(&r, memory, array)
                        : tarn_complain(complaint, FAILED_WORK, "no memory to read a PNG");
     png_destroy_read_struct(&r.png, &r.info, NULL);
-    free(r.rows);
     return good;
 }
 #else

@@ -1,11 +1,15 @@
 """What once went wrong: results lost at the end, memory without bound, damaged bytes taken for good, inputs that shrink."""
 
 import os
+import struct
 import subprocess
+import sys
+import zlib
 
 import numpy as np
 import pytest
 
+import png_files
 from conftest import PROGRAM, SANITIZED
 
 
@@ -91,3 +95,41 @@ def test_two_results_through_links_to_one_file(tarn, x):
     os.symlink("both.npy", tarn.folder / "y.npy")
     result = tarn("max", "x.npy", "-k2", "-o", "y.npy", "--indices", "both.npy")
     assert result.status == 2 and names_in(tarn.folder) == ["x.npy", "y.npy"]
+
+
+# ---- Memory --------------------------------------------------------------------------------------
+
+
+def blank_png(columns, rows):
+    size = (columns + 1) * rows
+    packer = zlib.compressobj(1)
+    data = b"".join(packer.compress(bytes(min(1 << 20, size - at))) for at in range(0, size, 1 << 20)) + packer.flush()
+    return (b"\x89PNG\r\n\x1a\n" + png_files.chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)) +
+            png_files.chunk(b"IDAT", data) + png_files.chunk(b"IEND", b""))
+
+
+def run_and_measure(folder, words):
+    """Status, standard error, and the largest resident size, in a process that has no other children."""
+    script = ("import resource, subprocess, sys\n"
+              "done = subprocess.run(sys.argv[1:], capture_output=True)\n"
+              "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, done.stderr.decode())")
+    done = subprocess.run([sys.executable, "-c", script, PROGRAM, *words], cwd=folder, capture_output=True, text=True)
+    status, kilobytes, error = done.stdout.split(" ", 2)
+    return int(status), int(kilobytes), error
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer takes memory of its own")
+def test_tall_and_wide_pictures(tmp_path):
+    rows = 5_000_000  # pointers to all of them would take 40 MB
+    (tmp_path / "tall.png").write_bytes(blank_png(1, rows))
+    (tmp_path / "wide.png").write_bytes(blank_png(rows, 1))
+    words = ["--memory", "2M", "-k1", "-o", "y.npy"]
+    status, kilobytes, error = run_and_measure(tmp_path, ["max", "tall.png", "-s100000,1", *words])
+    assert (status, error) == (0, "\n") and kilobytes < 24000
+    assert np.load(tmp_path / "y.npy").shape == (50, 1)
+    (tmp_path / "y.npy").unlink()
+    status, kilobytes, error = run_and_measure(tmp_path, ["max", "wide.png", "-s1,100000", *words])
+    assert status == 1 and "two are held in memory" in error and kilobytes < 24000
+    assert names_in(tmp_path) == ["tall.png", "wide.png"]
+    words[1] = "16M"
+    assert run_and_measure(tmp_path, ["max", "wide.png", "-s1,100000", *words])[::2] == (0, "\n")
