@@ -1,5 +1,5 @@
 /* Members of .npz files: a zip archive, read from its central directory. Stored members stay where they
- * are, deflated ones are inflated into room of their own. */
+ * are once their checksum is found right, deflated ones are inflated into room of their own. */
 #include "array_file.h"
 #include "../checked.h"
 
@@ -181,6 +181,50 @@ static bool locate(const tarn_region *file, const member *m, tarn_bytes *packed,
     return true;
 }
 
+/* ---- Checksums ------------------------------------------------------------------------------ */
+
+#ifdef TARN_ZLIB
+static uint32_t add_to_crc(uint32_t crc, const unsigned char *data, size_t size)
+{
+    return (uint32_t)crc32(crc, data, (uInt)size);
+}
+#else
+/* The CRC of zip: polynomial 0x04c11db7, bits from the lowest up. */
+static uint32_t add_to_crc(uint32_t crc, const unsigned char *data, size_t size)
+{
+    uint32_t table[256];
+    for (uint32_t k = 0; k < 256; k++) {
+        table[k] = k;
+        for (int bit = 0; bit < 8; bit++)
+            table[k] = table[k] >> 1 ^ (table[k] & 1 ? 0xedb88320u : 0);
+    }
+    crc = ~crc;
+    for (size_t k = 0; k < size; k++)
+        crc = crc >> 8 ^ table[(crc ^ data[k]) & 0xff];
+    return ~crc;
+}
+#endif
+
+/* Compares bytes [begin,end) of a region with the member's checksum. In pieces: zlib counts in 32 bits, and a
+ * file larger than memory should not fill it. */
+static bool check_sum(const tarn_region *region, size_t begin, size_t end, const member *m,
+                      int64_t place, tarn_complaint *complaint)
+{
+    enum { PIECE = 1 << 25 };
+    uint32_t crc = 0;
+    while (begin < end) {
+        size_t size = end - begin < PIECE ? end - begin : PIECE;
+        crc = add_to_crc(crc, region->data + begin, size);
+        begin += size;
+        if (size == PIECE)
+            tarn_region_is_done(region, begin - size, begin);
+    }
+    return crc == m->crc ||
+           tarn_complain_at(complaint, place, "zip member '%s' has the wrong checksum", m->name);
+}
+
+/* ---- Unpacking ------------------------------------------------------------------------------ */
+
 #ifdef TARN_ZLIB
 /* zlib counts in 32 bits, so data goes through it in pieces. */
 static uInt piece(size_t size)
@@ -209,14 +253,6 @@ static int inflate_all(tarn_bytes packed, tarn_region *out)
     return status == Z_STREAM_END && out_left == 0 ? Z_OK : Z_DATA_ERROR;
 }
 
-static uint32_t checksum(const tarn_region *region)
-{
-    uLong crc = crc32(0, NULL, 0);
-    for (size_t at = 0; at < region->size; at += piece(region->size - at))
-        crc = crc32(crc, region->data + at, piece(region->size - at));
-    return (uint32_t)crc;
-}
-
 /* Deflate packs at most 1032 to 1, so a size beyond that is a lie, told before room is made for it. */
 static bool unpack(tarn_bytes packed, const member *m, int64_t memory, tarn_region *out,
                    tarn_complaint *complaint)
@@ -230,10 +266,7 @@ static bool unpack(tarn_bytes packed, const member *m, int64_t memory, tarn_regi
         return tarn_complain_at(complaint, packed.at,
                                 "zip member '%s' does not inflate to %llu bytes", m->name,
                                 (unsigned long long)m->size);
-    if (checksum(out) != m->crc)
-        return tarn_complain_at(complaint, packed.at, "zip member '%s' has the wrong checksum",
-                                m->name);
-    return true;
+    return check_sum(out, 0, out->size, m, packed.at, complaint);
 }
 #else
 static bool unpack(tarn_bytes packed, const member *m, int64_t memory, tarn_region *out,
@@ -257,7 +290,9 @@ bool tarn_npz_decode(const char *name, int64_t memory, tarn_array *array, tarn_c
         return tarn_complain_at(complaint, (int64_t)m.header, "zip member '%s' is encrypted",
                                 m.name);
     if (m.method == STORED && m.size == m.packed)
-        return tarn_npy_decode(bytes, array, complaint);
+        return check_sum(&array->file, (size_t)bytes.at, (size_t)bytes.at + bytes.size, &m, bytes.at,
+                         complaint) &&
+               tarn_npy_decode(bytes, array, complaint);
     if (m.method != DEFLATED)
         return tarn_complain_at(complaint, (int64_t)m.header,
                                 "zip member '%s' is packed by method %d; tarn reads stored and "

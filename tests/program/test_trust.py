@@ -133,3 +133,23 @@ def test_tall_and_wide_pictures(tmp_path):
     assert names_in(tmp_path) == ["tall.png", "wide.png"]
     words[1] = "16M"
     assert run_and_measure(tmp_path, ["max", "wide.png", "-s1,100000", *words])[::2] == (0, "\n")
+
+
+# ---- Checksums -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["max", "x.npz", "-o", "y.npy"], ["check", "max", "x.npz"],
+                                   ["show", "max", "x.npz", "-o", "y.png"],
+                                   ["graph", "run", "g.graph", "-i", "x=x.npz", "-o", "y.npy"]])
+def test_stored_members_are_checked(tarn, words):
+    (tarn.folder / "g.graph").write_text("x = input f32 64x64\ny = max x kernel=2,2\nreturn y\n")
+    data = np.random.default_rng(1).standard_normal((64, 64)).astype("f4")
+    np.savez(tarn.folder / "x.npz", x=data)
+    words = words + ["-k2"] * (words[0] != "graph")
+    result = tarn(*words)
+    assert result.status == 0, result.err
+    raw = bytearray((tarn.folder / "x.npz").read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (tarn.folder / "x.npz").write_bytes(raw)
+    result = tarn(*words)
+    assert result.status == 1 and "zip member 'x.npy' has the wrong checksum" in result.err
