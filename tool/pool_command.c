@@ -483,7 +483,6 @@ bool tool_run_pool(const tool_call *call, tarn_complaint *complaint)
     job j = {.call = call};
     tarn_output_none(&j.result.output);
     tarn_output_none(&j.indices.output);
-    tarn_output_guard_signals();
     bool good = prepare(&j, complaint);
     if (good) {
         tool_cutter_begin(&j.cutter, &j.pool, &j.checked, &j.problem.x, &j.y, j.pass == TARN_VJP,

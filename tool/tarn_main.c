@@ -1,6 +1,8 @@
 /* The program: parse, run, complain. */
 #include "tool.h"
 
+#include "../src/io/output.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -58,6 +60,7 @@ static bool run(int argc, char *const *argv, tarn_complaint *complaint)
 int main(int argc, char **argv)
 {
     tarn_complaint complaint = tarn_no_complaint();
+    tarn_output_guard_signals(); /* for every command: each of them maps its inputs */
     if (run(argc, argv, &complaint) && finish_output(&complaint))
         return 0;
     fflush(stdout);

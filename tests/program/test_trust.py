@@ -4,6 +4,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 import zlib
 
 import numpy as np
@@ -153,3 +154,53 @@ def test_stored_members_are_checked(tarn, words):
     (tarn.folder / "x.npz").write_bytes(raw)
     result = tarn(*words)
     assert result.status == 1 and "zip member 'x.npy' has the wrong checksum" in result.err
+
+
+# ---- Inputs that shrink --------------------------------------------------------------------------
+
+
+def is_mapped(process, name):
+    try:
+        with open(f"/proc/{process.pid}/maps") as maps:
+            return name in maps.read()
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer takes the signal for itself")
+@pytest.mark.parametrize("size, words", [(1000, ["check", "max", "x.npy", "-k3"]),
+                                         (3000, ["show", "max", "x.npy", "-k3", "-o", "y.png"]),
+                                         (6000, ["graph", "run", "g.graph", "-i", "x=x.npy", "-o", "y.npy"])])
+def test_inputs_that_shrink(tmp_path, size, words):
+    """Cut as soon as it is mapped; the program is still reading it then."""
+    header = {"descr": "<f4", "fortran_order": False, "shape": (size, size)}
+    with open(tmp_path / "x.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 4 * size * size)
+    (tmp_path / "g.graph").write_text(f"x = input f32 {size}x{size}\ny = max x kernel=3,3\nreturn y\n")
+    process = subprocess.Popen([PROGRAM, *words], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not is_mapped(process, "x.npy"):
+        time.sleep(0.001)
+    os.truncate(tmp_path / "x.npy", 4096)
+    assert process.wait(60) == 1
+    assert process.stderr.read() == b"tarn: an input file became shorter while it was read\n"
+    process.stderr.close()
+    assert names_in(tmp_path) == ["g.graph", "x.npy"]
+
+
+# ---- Ctrl-C --------------------------------------------------------------------------------------
+
+
+def test_a_long_pass_can_be_interrupted(tmp_path):
+    """The signal ends the program in the middle of a pass, not behind it, and leaves nothing."""
+    np.save(tmp_path / "x.npy", np.zeros((600, 600)))
+    np.save(tmp_path / "g.npy", np.zeros((401, 401)))
+    process = subprocess.Popen([PROGRAM, "max", "x.npy", "-k200", "-s1", "--ties", "all", "--vjp", "g.npy", "-j2", "-o",
+                                "y.npy"], cwd=tmp_path, stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    assert process.poll() is None  # this pass takes many seconds
+    process.send_signal(2)
+    begin = time.monotonic()
+    assert process.wait(60) == -2 and time.monotonic() - begin < 5
+    process.stderr.close()
+    assert names_in(tmp_path) == ["g.npy", "x.npy"]
