@@ -53,14 +53,19 @@ typedef struct tarn_node {
     char name[TARN_NAME_BYTES];
 } tarn_node;
 
+/* Where names part: at a bit, to two forks or values; the values as their complements. */
+typedef struct tarn_fork {
+    int32_t bit, side[2];
+} tarn_fork;
+
 struct tarn_graph {
     tarn_allocator allocator;
     tarn_list nodes;    /* tarn_node */
     tarn_list operands; /* tarn_value */
     tarn_list inputs;   /* tarn_value */
     tarn_list outputs;  /* tarn_value */
-    tarn_value *names;  /* hash table of values by name, open addressing; -1: free */
-    int64_t name_slots; /* a power of two, at least twice the values */
+    tarn_list forks;    /* tarn_fork: the tree of names, graph_names.c */
+    int32_t name_root;  /* of that tree: a fork, or the complement of a value; unset without values */
 };
 
 static inline tarn_node *graph_node(const tarn_graph *graph, tarn_value value)

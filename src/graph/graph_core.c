@@ -96,8 +96,7 @@ void tarn_graph_destroy(tarn_graph *graph)
     tarn_list_free(&graph->operands, &allocator);
     tarn_list_free(&graph->inputs, &allocator);
     tarn_list_free(&graph->outputs, &allocator);
-    if (graph->names)
-        allocator.release(allocator.context, graph->names);
+    tarn_list_free(&graph->forks, &allocator);
     allocator.release(allocator.context, graph);
 }
 

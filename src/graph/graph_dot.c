@@ -17,18 +17,22 @@ static bool share(const tarn_program *program, tarn_value a, tarn_value b)
     return x >= 0 && y >= 0 && x < y + program->place[b].bytes && y < x + program->place[a].bytes;
 }
 
-/* The first few by name: in a long chain every second value shares with every other. */
+/* The first few by name: in a long chain every second value shares with every other. Of those far away nothing is
+ * said: comparing all with all would take minutes for a hundred thousand values. */
 static void put_sharers(tarn_writer *w, const tarn_graph *graph, const tarn_program *program,
                         tarn_value v)
 {
-    enum { MOST_NAMES = 6 };
+    enum { MOST_NAMES = 6, NEAR = 250 };
     int sharers = 0;
-    for (tarn_value other = 0; other < program->values; other++)
+    tarn_value begin = v > NEAR ? v - NEAR : 0;
+    tarn_value end = v < program->values - NEAR ? v + NEAR : program->values;
+    for (tarn_value other = begin; other < end; other++)
         if (other != v && share(program, v, other) && ++sharers <= MOST_NAMES)
             tarn_put(w, "%s%s", sharers == 1 ? "\\nshares memory with " : ", ",
                      graph_node(graph, other)->name);
     if (sharers > MOST_NAMES)
-        tarn_put(w, " and %d more", sharers - MOST_NAMES);
+        tarn_put(w, " and %d more%s", sharers - MOST_NAMES,
+                 begin > 0 || end < program->values ? " nearby" : "");
 }
 
 static void put_memory(tarn_writer *w, const tarn_graph *graph, const tarn_program *program,

@@ -1,4 +1,7 @@
-/* Names of values: which there may be, and a hash table from name to value. */
+/* Names of values: which there may be, and a tree from name to value.
+ *
+ * The tree is a crit-bit tree: a fork for every bit at which names that agree before it differ. A search looks at no more
+ * bits than a name has, whatever the names: a hash table can be made slow by a file of names that collide. */
 #include "graph.h"
 
 #include "../error.h"
@@ -39,65 +42,100 @@ bool tarn_is_name(const char *name, size_t length)
     return true;
 }
 
-static uint64_t hash_name(const char *name)
+/* ---- The tree -------------------------------------------------------------------------------- */
+
+static tarn_fork *fork_at(const tarn_graph *graph, int32_t k)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-    return hash ^ hash >> 32;
+    return (tarn_fork *)graph->forks.items + k;
 }
 
-/* The slot that holds `name`, or the free one where it belongs. */
-static int64_t name_slot(const tarn_graph *graph, const char *name)
+/* Beyond the letters of a name all bits are 0. */
+static int bit_of(const char *name, size_t length, int32_t bit)
 {
-    int64_t mask = graph->name_slots - 1, slot = (int64_t)(hash_name(name) & (uint64_t)mask);
-    while (graph->names[slot] >= 0 &&
-           strcmp(graph_node(graph, graph->names[slot])->name, name) != 0)
-        slot = (slot + 1) & mask;
-    return slot;
+    size_t byte = (size_t)bit / 8;
+    return byte < length ? (unsigned char)name[byte] >> (7 - bit % 8) & 1 : 0;
+}
+
+/* The value whose name agrees with `name` at every fork: the one of that name, if there is one. */
+static tarn_value nearest_value(const tarn_graph *graph, const char *name, size_t length)
+{
+    int32_t at = graph->name_root;
+    while (at >= 0) {
+        const tarn_fork *fork = fork_at(graph, at);
+        at = fork->side[bit_of(name, length, fork->bit)];
+    }
+    return ~at;
+}
+
+static tarn_value find_name(const tarn_graph *graph, const char *name)
+{
+    if (graph->nodes.count == 0)
+        return -1;
+    tarn_value value = nearest_value(graph, name, strlen(name));
+    return strcmp(graph_node(graph, value)->name, name) == 0 ? value : -1;
+}
+
+/* The first bit at which two names differ. */
+static int32_t differing_bit(const char *a, const char *b)
+{
+    int32_t byte = 0, bit = 0;
+    while (a[byte] == b[byte])
+        byte++;
+    unsigned difference = (unsigned char)a[byte] ^ (unsigned char)b[byte];
+    while (!(difference >> (7 - bit) & 1))
+        bit++;
+    return 8 * byte + bit;
+}
+
+/* Puts a name that is not taken into a tree that is not empty, with the fork k. */
+static void insert_name(tarn_graph *graph, const char *name, tarn_value value, int32_t k)
+{
+    size_t length = strlen(name);
+    int32_t *at = &graph->name_root;
+    int32_t bit =
+        differing_bit(name, graph_node(graph, nearest_value(graph, name, length))->name);
+    while (*at >= 0 && fork_at(graph, *at)->bit < bit)
+        at = &fork_at(graph, *at)->side[bit_of(name, length, fork_at(graph, *at)->bit)];
+    tarn_fork *fork = fork_at(graph, k);
+    int side = bit_of(name, length, bit);
+    fork->bit = bit;
+    fork->side[side] = ~value;
+    fork->side[!side] = *at;
+    *at = k;
+}
+
+/* Takes a name out of a tree of at least two; returns the fork that is free now. */
+static int32_t remove_name(tarn_graph *graph, const char *name)
+{
+    size_t length = strlen(name);
+    int32_t *at = &graph->name_root;
+    for (;;) {
+        int32_t k = *at;
+        tarn_fork *fork = fork_at(graph, k);
+        int side = bit_of(name, length, fork->bit);
+        if (fork->side[side] < 0) {
+            *at = fork->side[!side];
+            return k;
+        }
+        at = &fork->side[side];
+    }
 }
 
 bool tarn_reserve_names(tarn_graph *graph)
 {
-    int64_t slots = graph->name_slots ? graph->name_slots : 16;
-    while (slots < 2 * (graph->nodes.count + 1))
-        slots *= 2;
-    if (slots == graph->name_slots)
-        return true;
-    tarn_value *names =
-        graph->allocator.allocate(graph->allocator.context, (size_t)slots * sizeof *names);
-    if (!names)
-        return false;
-    for (int64_t k = 0; k < slots; k++)
-        names[k] = -1;
-    if (graph->names)
-        graph->allocator.release(graph->allocator.context, graph->names);
-    graph->names = names;
-    graph->name_slots = slots;
-    for (tarn_value v = 0; v < graph->nodes.count; v++)
-        names[name_slot(graph, graph_node(graph, v)->name)] = v;
-    return true;
-}
-
-/* Takes a name out and moves up those that a search would no longer reach. */
-static void remove_name(tarn_graph *graph, const char *name)
-{
-    int64_t mask = graph->name_slots - 1, slot = name_slot(graph, name);
-    graph->names[slot] = -1;
-    for (slot = (slot + 1) & mask; graph->names[slot] >= 0; slot = (slot + 1) & mask) {
-        tarn_value moved = graph->names[slot];
-        graph->names[slot] = -1;
-        graph->names[name_slot(graph, graph_node(graph, moved)->name)] = moved;
-    }
+    return tarn_list_reserve(&graph->forks, 1, sizeof(tarn_fork), &graph->allocator);
 }
 
 /* v7, or v7_1, v7_2, ... if that is taken. */
 void tarn_name_node(tarn_graph *graph, tarn_node *node, tarn_value value)
 {
     snprintf(node->name, sizeof node->name, "v%d", (int)value);
-    for (int k = 1; graph->names[name_slot(graph, node->name)] >= 0; k++)
+    for (int k = 1; find_name(graph, node->name) >= 0; k++)
         snprintf(node->name, sizeof node->name, "v%d_%d", (int)value, k);
-    graph->names[name_slot(graph, node->name)] = value;
+    if (value == 0)
+        graph->name_root = ~value;
+    else
+        insert_name(graph, node->name, value, (int32_t)graph->forks.count++);
 }
 
 tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *name,
@@ -114,7 +152,7 @@ tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *nam
             "'%.70s' is not a name: a letter, then letters and digits, at most %d, and no word "
             "of the text form",
             name, TARN_NAME_BYTES - 1);
-    tarn_value holder = graph->names[name_slot(graph, name)];
+    tarn_value holder = find_name(graph, name);
     if (holder == value)
         return tarn_succeed(error);
     if (holder >= 0)
@@ -122,13 +160,15 @@ tarn_status tarn_graph_name(tarn_graph *graph, tarn_value value, const char *nam
                          name, (int)holder);
     char kept[TARN_NAME_BYTES]; /* `name` may be a part of what changes */
     snprintf(kept, sizeof kept, "%s", name);
-    remove_name(graph, graph_node(graph, value)->name);
+    bool alone = graph->nodes.count == 1; /* then the tree is this value, whatever its name */
+    int32_t fork = alone ? 0 : remove_name(graph, graph_node(graph, value)->name);
+    if (!alone)
+        insert_name(graph, kept, value, fork);
     memcpy(graph_node(graph, value)->name, kept, sizeof kept);
-    graph->names[name_slot(graph, kept)] = value;
     return tarn_succeed(error);
 }
 
 tarn_value tarn_graph_find(const tarn_graph *graph, const char *name)
 {
-    return graph && name && graph->names ? graph->names[name_slot(graph, name)] : -1;
+    return graph && name ? find_name(graph, name) : -1;
 }
