@@ -1,7 +1,8 @@
-/* The floating-point state that results need [S6]: round to nearest, keep subnormals, no traps. Callers may have
- * another one: from start-up code of -ffast-math, torch.set_flush_denormal(), fesetround(), feenableexcept().
- * It belongs to the thread, so each part of a run sets and restores it. Reading the register takes a few
- * cycles, writing it some twenty more, and is done only where it differs. */
+/* The floating-point state that results need [S6]: round to nearest, keep subnormals, no traps.
+ * Callers may have another one: from start-up code of -ffast-math, torch.set_flush_denormal(),
+ * fesetround(), feenableexcept(). It belongs to the thread, so each part of a run sets and
+ * restores it. Reading the register takes a few cycles, writing it some twenty more, and is done
+ * only where it differs. */
 #ifndef TARN_FLOAT_STATE_H
 #define TARN_FLOAT_STATE_H
 
@@ -19,7 +20,8 @@ static inline void write_float_state(uint64_t state)
     __builtin_ia32_ldmxcsr((unsigned)state);
 }
 #elif defined __aarch64__
-/* FPCR: alternative half precision, default NaN, flush to zero, rounding, FZ16; enabled traps; NEP, AH, FIZ. */
+/* FPCR: alternative half precision, default NaN, flush to zero, rounding, FZ16; enabled traps;
+ * NEP, AH, FIZ. */
 enum { FLOAT_CONTROL = 0x07c89f07, FLOAT_WANTED = 0 };
 static inline uint64_t read_float_state(void)
 {
@@ -48,8 +50,8 @@ static inline int is_float_state_wanted(uint64_t state)
     return (state & FLOAT_CONTROL) == FLOAT_WANTED;
 }
 
-/* Returns what was there, for restore_float_state(). Compilers do not know that arithmetic depends on it: what
- * lies in between must be calls that they cannot look into. */
+/* Returns what was there, for restore_float_state(). Compilers do not know that arithmetic
+ * depends on it: what lies in between must be calls that they cannot look into. */
 static inline uint64_t set_float_state(void)
 {
     uint64_t former = read_float_state();

@@ -1,6 +1,7 @@
-/* The caller's floating-point state does not matter [S6]: flush to zero, denormals are zero, rounding modes and traps give
- * the bits of a thread as it starts, with any number of threads, and are there again afterwards. Where the library
- * does not know such a register (src/float_state.h), only the state that threads start with is tried. */
+/* The caller's floating-point state does not matter [S6]: flush to zero, denormals are zero,
+ * rounding modes and traps give the bits of a thread as it starts, with any number of threads,
+ * and are there again afterwards. Where the library does not know such a register
+ * (src/float_state.h), only the state that threads start with is tried. */
 #include "fixture.h"
 #include "float_state.h"
 #include "tarn_graph.h"
@@ -22,12 +23,8 @@ static const struct {
     {"traps", 0x1f80},
     {"all of it", 0xffc0},
 #elif defined __aarch64__
-    {"flush to zero", 1u << 24},
-    {"default NaN", 1u << 25},
-    {"up", 1u << 22},
-    {"down", 2u << 22},
-    {"to zero", 3u << 22},
-    {"all of it", 0xfu << 22},
+    {"flush to zero", 1u << 24}, {"default NaN", 1u << 25}, {"up", 1u << 22},
+    {"down", 2u << 22},          {"to zero", 3u << 22},     {"all of it", 0xfu << 22},
 #endif
 };
 enum { STATES = sizeof states / sizeof *states };
@@ -42,7 +39,8 @@ static void enter(int state)
 /* Leaves the state; true if it was still there. */
 static bool leave(int state)
 {
-    bool kept = (read_float_state() & FLOAT_CONTROL) == ((at_start ^ states[state].flip) & FLOAT_CONTROL);
+    bool kept =
+        (read_float_state() & FLOAT_CONTROL) == ((at_start ^ states[state].flip) & FLOAT_CONTROL);
     write_float_state(at_start);
     return kept;
 }
@@ -148,9 +146,11 @@ static void compare_state(const char *text, const results *expected, int state, 
 {
     tarn_options options = tarn_options_default();
     if (threads_from >= 0)
-        options.executor = (tarn_executor){.parts = PARTS, .parallel_for = for_threads, .context = &threads_from};
+        options.executor =
+            (tarn_executor){.parts = PARTS, .parallel_for = for_threads, .context = &threads_from};
     results made = run_passes(text, &options, state);
-    bool same = same_elements(&expected->y.view, &made.y.view) && same_elements(&expected->dy.view, &made.dy.view) &&
+    bool same = same_elements(&expected->y.view, &made.y.view) &&
+                same_elements(&expected->dy.view, &made.dy.view) &&
                 same_elements(&expected->gx.view, &made.gx.view);
     CHECK(same, "%s with the state %s, threads from %d", text, states[state].name, threads_from);
     free_results(&made);
@@ -158,10 +158,10 @@ static void compare_state(const char *text, const results *expected, int state, 
 
 static void test_passes(void)
 {
-    static const char *const problems[] = {"max k3s2p1 %s 2x9x17",         "min k2s1 %s 2x9x17 ties=split",
-                                           "avg k3s1p1 %s 2x9x17",         "avg a4 %s 3x9x17",
-                                           "smooth k3s2 %s 2x9x17 beta=3", "lp k3s2 %s 2x9x17 p=3",
-                                           "avg k3s1 %s 2x9x17x4 last",    "smooth k9s1 %s 2x19x9 beta=1e-310"};
+    static const char *const problems[] = {
+        "max k3s2p1 %s 2x9x17",      "min k2s1 %s 2x9x17 ties=split",    "avg k3s1p1 %s 2x9x17",
+        "avg a4 %s 3x9x17",          "smooth k3s2 %s 2x9x17 beta=3",     "lp k3s2 %s 2x9x17 p=3",
+        "avg k3s1 %s 2x9x17x4 last", "smooth k9s1 %s 2x19x9 beta=1e-310"};
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
         for (int dtype = TARN_F64; dtype <= TARN_BF16; dtype++) {
             char text[100];
@@ -194,7 +194,8 @@ static int64_t run_graph(int state, float *y, char *text, size_t size)
     tarn_error error;
     enter(state);
     int64_t length = -1;
-    tarn_status status = tarn_graph_load(&graph, graph_text, sizeof graph_text - 1, NULL, NULL, NULL, &error);
+    tarn_status status =
+        tarn_graph_load(&graph, graph_text, sizeof graph_text - 1, NULL, NULL, NULL, &error);
     if (!status)
         status = tarn_graph_forward(graph, (const void *[]){x}, (void *[]){y}, NULL, &error);
     if (!status)
@@ -213,8 +214,10 @@ static void test_graphs(void)
     int64_t length = run_graph(0, expected, expected_text, sizeof expected_text);
     for (int state = 0; state < STATES; state++) {
         CHECK(run_graph(state, made, text, sizeof text) == length, "%s", states[state].name);
-        CHECK(memcmp(expected, made, sizeof made) == 0, "graph in the state %s", states[state].name);
-        CHECK(strcmp(expected_text, text) == 0, "text in the state %s: %s", states[state].name, text);
+        CHECK(memcmp(expected, made, sizeof made) == 0, "graph in the state %s",
+              states[state].name);
+        CHECK(strcmp(expected_text, text) == 0, "text in the state %s: %s", states[state].name,
+              text);
     }
 }
 
@@ -230,8 +233,8 @@ static void test_problem_strings(void)
         int length = tarn_problem_format(&pool, &x, text, sizeof text);
         bool kept = leave(state);
         CHECK(kept && pool.beta == 0.1, "beta in the state %s", states[state].name);
-        CHECK(length > 0 && strstr(text, "beta=0.1000000000000000") != NULL, "%s in the state %s", text,
-              states[state].name);
+        CHECK(length > 0 && strstr(text, "beta=0.1000000000000000") != NULL, "%s in the state %s",
+              text, states[state].name);
     }
 }
 

@@ -1,5 +1,6 @@
-/* Names of values: the tree finds what a plain list finds, through any sequence of namings, and no names make it deeper
- * than they have bits; drawings of long graphs look at near neighbours only. */
+/* Names of values: the tree finds what a plain list finds, through any sequence of namings, and
+ * no names make it deeper than they have bits; drawings of long graphs look at near neighbours
+ * only. */
 #include "check.h"
 #include "graph/graph.h"
 
@@ -42,24 +43,28 @@ static int count_forks(const tarn_graph *graph, int32_t at, int32_t above, int *
 static void check_book(const book *b)
 {
     int depth = 0;
-    CHECK(count_forks(b->graph, b->graph->name_root, -1, &depth) == b->count - 1, "a fork for every name but one");
+    CHECK(count_forks(b->graph, b->graph->name_root, -1, &depth) == b->count - 1,
+          "a fork for every name but one");
     CHECK(depth <= 8 * (TARN_NAME_BYTES - 1), "%d forks on the way to a name", depth);
     for (int k = 0; k < b->count; k++) {
         CHECK(tarn_graph_find(b->graph, b->name[k]) == k, "%s is not found", b->name[k]);
-        CHECK(strcmp(tarn_graph_value_name(b->graph, k), b->name[k]) == 0, "value %d is not %s", k, b->name[k]);
+        CHECK(strcmp(tarn_graph_value_name(b->graph, k), b->name[k]) == 0, "value %d is not %s", k,
+              b->name[k]);
     }
 }
 
-/* Few letters and many lengths, so that names are taken, prefixes of others, or like those that values get by
- * themselves. */
+/* Few letters and many lengths, so that names are taken, prefixes of others, or like those that
+ * values get by themselves. */
 static void random_name(rng *r, char name[TARN_NAME_BYTES])
 {
     int length = 0;
     if (rng_range(r, 0, 3) == 0) {
-        snprintf(name, TARN_NAME_BYTES, rng_range(r, 0, 1) ? "v%d" : "v%d_1", (int)rng_range(r, 0, VALUES));
+        snprintf(name, TARN_NAME_BYTES, rng_range(r, 0, 1) ? "v%d" : "v%d_1",
+                 (int)rng_range(r, 0, VALUES));
         return;
     }
-    for (int most = (int)rng_range(r, 1, rng_range(r, 0, 9) ? 4 : TARN_NAME_BYTES - 1); length < most; length++)
+    for (int most = (int)rng_range(r, 1, rng_range(r, 0, 9) ? 4 : TARN_NAME_BYTES - 1);
+         length < most; length++)
         name[length] = "ab_A"[rng_range(r, 0, 3)];
     name[length] = '\0';
 }
@@ -84,8 +89,8 @@ static void rename_one(book *b, rng *r)
     random_name(r, name);
     tarn_value holder = listed(b, name);
     tarn_status status = tarn_graph_name(b->graph, value, name, NULL);
-    CHECK((status == TARN_OK) == (holder < 0 || holder == value), "%s for value %d: %s", name, value,
-          tarn_status_name(status));
+    CHECK((status == TARN_OK) == (holder < 0 || holder == value), "%s for value %d: %s", name,
+          value, tarn_status_name(status));
     if (!status)
         memcpy(b->name[value], name, sizeof name);
 }
@@ -132,8 +137,8 @@ static void test_deep_names(void)
     tarn_graph_destroy(b.graph);
 }
 
-/* A chain whose values take turns in two buffers: the first values of a short one name all that share; those of a long
- * one speak of their neighbourhood. */
+/* A chain whose values take turns in two buffers: the first values of a short one name all that
+ * share; those of a long one speak of their neighbourhood. */
 static void test_drawings(void)
 {
     static char text[1 << 20];
@@ -152,10 +157,12 @@ static void test_drawings(void)
         for (int v = 0; v < chains[k].values; v++)
             tarn_graph_max_pool2d(graph, value, 1, 1, 1, &value, &error);
         tarn_graph_output(graph, value, &error);
-        if (tarn_graph_compile(&program, graph, &(tarn_request){.mode = TARN_GRAPH_FORWARD}, NULL, &error))
+        if (tarn_graph_compile(&program, graph, &(tarn_request){.mode = TARN_GRAPH_FORWARD}, NULL,
+                               &error))
             abort();
         int64_t length = tarn_graph_dot(graph, program, text, sizeof text);
-        CHECK(length > 0 && length < (int64_t)sizeof text && strstr(text, chains[k].said), "%.2000s", text);
+        CHECK(length > 0 && length < (int64_t)sizeof text && strstr(text, chains[k].said),
+              "%.2000s", text);
         tarn_program_destroy(program);
         tarn_graph_destroy(graph);
     }

@@ -65,7 +65,7 @@ struct tarn_graph {
     tarn_list inputs;   /* tarn_value */
     tarn_list outputs;  /* tarn_value */
     tarn_list forks;    /* tarn_fork: the tree of names, graph_names.c */
-    int32_t name_root;  /* of that tree: a fork, or the complement of a value; unset without values */
+    int32_t name_root;  /* its top: a fork, or the complement of a value; unset without values */
 };
 
 static inline tarn_node *graph_node(const tarn_graph *graph, tarn_value value)

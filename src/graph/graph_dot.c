@@ -17,8 +17,9 @@ static bool share(const tarn_program *program, tarn_value a, tarn_value b)
     return x >= 0 && y >= 0 && x < y + program->place[b].bytes && y < x + program->place[a].bytes;
 }
 
-/* The first few by name: in a long chain every second value shares with every other. Of those far away nothing is
- * said: comparing all with all would take minutes for a hundred thousand values. */
+/* The first few by name: in a long chain every second value shares with every other. Of those
+ * far away nothing is said: comparing all with all would take minutes for a hundred thousand
+ * values. */
 static void put_sharers(tarn_writer *w, const tarn_graph *graph, const tarn_program *program,
                         tarn_value v)
 {

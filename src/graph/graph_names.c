@@ -1,7 +1,8 @@
 /* Names of values: which there may be, and a tree from name to value.
  *
- * The tree is a crit-bit tree: a fork for every bit at which names that agree before it differ. A search looks at no more
- * bits than a name has, whatever the names: a hash table can be made slow by a file of names that collide. */
+ * The tree is a crit-bit tree: a fork for every bit at which names that agree before it differ.
+ * A search looks at no more bits than a name has, whatever the names: a hash table can be made
+ * slow by a file of names that collide. */
 #include "graph.h"
 
 #include "../error.h"
@@ -92,8 +93,7 @@ static void insert_name(tarn_graph *graph, const char *name, tarn_value value, i
 {
     size_t length = strlen(name);
     int32_t *at = &graph->name_root;
-    int32_t bit =
-        differing_bit(name, graph_node(graph, nearest_value(graph, name, length))->name);
+    int32_t bit = differing_bit(name, graph_node(graph, nearest_value(graph, name, length))->name);
     while (*at >= 0 && fork_at(graph, *at)->bit < bit)
         at = &fork_at(graph, *at)->side[bit_of(name, length, fork_at(graph, *at)->bit)];
     tarn_fork *fork = fork_at(graph, k);

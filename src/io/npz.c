@@ -1,5 +1,6 @@
-/* Members of .npz files: a zip archive, read from its central directory. Stored members stay where they
- * are once their checksum is found right, deflated ones are inflated into room of their own. */
+/* Members of .npz files: a zip archive, read from its central directory. Stored members stay
+ * where they are once their checksum is found right, deflated ones are inflated into room of
+ * their own. */
 #include "array_file.h"
 #include "../checked.h"
 
@@ -205,8 +206,8 @@ static uint32_t add_to_crc(uint32_t crc, const unsigned char *data, size_t size)
 }
 #endif
 
-/* Compares bytes [begin,end) of a region with the member's checksum. In pieces: zlib counts in 32 bits, and a
- * file larger than memory should not fill it. */
+/* Compares bytes [begin,end) of a region with the member's checksum. In pieces: zlib counts in
+ * 32 bits, and a file larger than memory should not fill it. */
 static bool check_sum(const tarn_region *region, size_t begin, size_t end, const member *m,
                       int64_t place, tarn_complaint *complaint)
 {
@@ -253,7 +254,8 @@ static int inflate_all(tarn_bytes packed, tarn_region *out)
     return status == Z_STREAM_END && out_left == 0 ? Z_OK : Z_DATA_ERROR;
 }
 
-/* Deflate packs at most 1032 to 1, so a size beyond that is a lie, told before room is made for it. */
+/* Deflate packs at most 1032 to 1, so a size beyond that is a lie, told before room is made for
+ * it. */
 static bool unpack(tarn_bytes packed, const member *m, int64_t memory, tarn_region *out,
                    tarn_complaint *complaint)
 {
@@ -290,8 +292,8 @@ bool tarn_npz_decode(const char *name, int64_t memory, tarn_array *array, tarn_c
         return tarn_complain_at(complaint, (int64_t)m.header, "zip member '%s' is encrypted",
                                 m.name);
     if (m.method == STORED && m.size == m.packed)
-        return check_sum(&array->file, (size_t)bytes.at, (size_t)bytes.at + bytes.size, &m, bytes.at,
-                         complaint) &&
+        return check_sum(&array->file, (size_t)bytes.at, (size_t)bytes.at + bytes.size, &m,
+                         bytes.at, complaint) &&
                tarn_npy_decode(bytes, array, complaint);
     if (m.method != DEFLATED)
         return tarn_complain_at(complaint, (int64_t)m.header,

@@ -98,9 +98,9 @@ static const char *folder_of(const tarn_output *o, char folder[OUTPUT_PATH])
     return dirname(folder);
 }
 
-/* Takes temporary names one after the other until one is free: others may be left from a process of the same
- * number. They are short, because the output's own name may be as long as names can be. False, and
- * no name, with errno set if none can be had. */
+/* Takes temporary names one after the other until one is free: others may be left from a process
+ * of the same number. They are short, because the output's own name may be as long as names can
+ * be. False, and no name, with errno set if none can be had. */
 static bool try_names(tarn_output *o, bool (*take)(tarn_output *o))
 {
     char folder[OUTPUT_PATH];
@@ -156,8 +156,8 @@ static bool open_temporary(tarn_output *o)
     return good;
 }
 
-/* Keeps the permissions of a file that is replaced; tells a full disk before the work begins. Systems
- * that cannot reserve room find out while writing. */
+/* Keeps the permissions of a file that is replaced; tells a full disk before the work begins.
+ * Systems that cannot reserve room find out while writing. */
 static bool prepare(const tarn_output *o, const struct stat *replaced, int64_t bytes)
 {
     if (replaced)
@@ -197,8 +197,8 @@ bool tarn_output_is_stream(const char *path)
            (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
 }
 
-/* The name that a chain of links leads to, whether there is a file or not: that one is made or replaced, not the
- * link. False with errno set. */
+/* The name that a chain of links leads to, whether there is a file or not: that one is made or
+ * replaced, not the link. False with errno set. */
 static bool follow_links(const char *path, char target[OUTPUT_PATH])
 {
     enum { MOST_LINKS = 40 }; /* as Linux has it */
@@ -293,7 +293,8 @@ bool tarn_output_write(tarn_output *output, const void *data, size_t size,
     return true;
 }
 
-/* A nameless file gets a name that is then changed: a link alone would not replace what is there. */
+/* A nameless file gets a name that is then changed: a link alone would not replace what is
+ * there. */
 static bool link_named(tarn_output *o)
 {
     char link[64];

@@ -1,5 +1,5 @@
-/* PNG, by libpng: grey, colour and alpha, 8 and 16 bits. Palettes become colours, 1, 2 and 4 bits 8, a
- * transparent colour an alpha channel. */
+/* PNG, by libpng: grey, colour and alpha, 8 and 16 bits. Palettes become colours, 1, 2 and 4
+ * bits 8, a transparent colour an alpha channel. */
 #include "array_file.h"
 
 #ifdef TARN_PNG
@@ -54,7 +54,8 @@ static uint64_t longest_row(const reader *r)
            (png_get_bit_depth(r->png, r->info) == 16 ? 2 : 1);
 }
 
-/* libpng holds a row and the one before it, whatever --memory says. Rows of a megabyte are nothing to it. */
+/* libpng holds a row and the one before it, whatever --memory says. Rows of a megabyte are
+ * nothing to it. */
 static bool holds_rows(const reader *r, int64_t memory)
 {
     enum { ALWAYS = 1 << 20 };
@@ -76,8 +77,8 @@ static void ask_for_plain_samples(reader *r)
     png_read_update_info(r->png, r->info);
 }
 
-/* Deflate packs at most 1032 to 1: what a header claims beyond that is not there, and libpng need not make
- * room for a row of it. */
+/* Deflate packs at most 1032 to 1: what a header claims beyond that is not there, and libpng
+ * need not make room for a row of it. */
 static bool is_plausible(const reader *r)
 {
     uint64_t bytes =
@@ -98,8 +99,8 @@ static bool make_room(const reader *r, int64_t memory, tarn_array *array)
                              memory, array, r->complaint);
 }
 
-/* Row by row: pointers to all rows, which libpng would take, are more than the pixels of a narrow picture. Pages
- * that are written leave memory. */
+/* Row by row: pointers to all rows, which libpng would take, are more than the pixels of a
+ * narrow picture. Pages that are written leave memory. */
 static void read_rows(const reader *r, const tarn_region *pixels)
 {
     enum { AT_ONCE = 1 << 22 };
