@@ -57,6 +57,62 @@ static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
            (problem->op == TARN_AVG && means_are_exact(problem));
 }
 
+/* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
+static bool windows_are_inside(const tarn_axis *axis)
+{
+    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 12 };
+    if (axis->adaptive)
+        return true;
+    return axis->kernel <= MOST_TAPS && axis->stride <= MOST_STEP && axis->dilation <= axis->size &&
+           axis->dilation <= MOST_TAPS && axis->lo <= (axis->kernel - 1) * axis->dilation &&
+           (axis->out - 1) * axis->stride - axis->lo < axis->size;
+}
+
+/* Whether rows are contiguous, so that they can be turned. */
+static bool rows_are_contiguous(const tarn_problem *problem, tarn_pass pass)
+{
+    int last = problem->spatial - 1;
+    bool reads = problem->stride[TARN_X][last] == problem->lanes || problem->axis[last].size == 1;
+    bool writes = problem->stride[TARN_Y][last] == problem->lanes || problem->axis[last].out == 1;
+    if (pass == TARN_JVP) {
+        reads &= problem->stride[TARN_DX][last] == problem->lanes || problem->axis[last].size == 1;
+        writes &= problem->stride[TARN_DY][last] == problem->lanes || problem->axis[last].out == 1;
+    }
+    return reads && writes;
+}
+
+/* Bytes of an element as it is computed: see set_core() in lanes.c. */
+static int64_t lane_core_bytes(const tarn_problem *problem)
+{
+    int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype);
+    return problem->op != TARN_AVG                                      ? bytes
+           : means_fit_f32(problem->dtype, taps_of(problem)) ? 4 : 8;
+}
+
+/* Windows whose cells fit a tile with the shortest vectors, and whose taps fit the tables. */
+static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    enum { MOST_TILE_BYTES = 12 << 10, MOST_TAP_ROWS = 256 };
+    int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype), cells = 1, tap_rows = 1;
+    if (!forward_accepts(problem, pass))
+        return false;
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (!windows_are_inside(axis))
+            return false;
+        int64_t extent = axis->adaptive ? axis->kernel : (axis->kernel - 1) * axis->dilation + 1;
+        cells *= min_i64(extent + 2 * axis->adaptive, axis->size);
+        tap_rows *= a + 1 < problem->spatial ? axis->kernel : 1;
+        if (cells > MOST_TILE_BYTES || tap_rows > MOST_TAP_ROWS)
+            return false;
+    }
+    if (bytes == 1 && is_extreme(problem) && taps_of(problem) > 256)
+        return false;
+    bool turned = problem->lanes * bytes < 16;
+    int64_t cell = 16 / bytes * lane_core_bytes(problem) * (turned ? problem->lanes : 1);
+    return cells * cell <= MOST_TILE_BYTES && (!turned || rows_are_contiguous(problem, pass));
+}
+
 static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
 {
     return problem->op == TARN_AVG && is_backward(pass);

@@ -11,6 +11,7 @@ typedef void tarn_engine(const tarn_problem *problem, const tarn_tensors *tensor
                          int64_t end, const tarn_row_ops *ops);
 
 tarn_engine tarn_engine_forward; /* max, min, avg: values, winners, indices, JVP (rule `first`) */
+tarn_engine tarn_engine_lanes;   /* the same */
 tarn_engine tarn_engine_backward_mean; /* avg: VJP */
 tarn_engine
     tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */

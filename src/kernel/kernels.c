@@ -122,6 +122,7 @@ void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_
 
 #define FAMILY(family)                                                                             \
     ENGINE(family, forward, (NO_EXTREMES && NO_AVG))                                               \
+    ENGINE(family, lanes, (NO_EXTREMES && NO_AVG))                                                 \
     ENGINE(family, backward_mean, NO_AVG)                                                          \
     ENGINE(family, backward_winners, NO_EXTREMES)                                                  \
     DECLARE_FLOATS(tarn_##family##_small_smooth)                                                   \

@@ -130,6 +130,40 @@ typedef struct tarn_asked {
     int tap_step;
 } tarn_asked;
 
+/* Windows that walk cells (lanes.c). A cell is the same number of elements everywhere, at least a
+ * vector of them, one for each lane; a lane never meets another. Where cells lie is told in bytes.
+ *
+ * Along a row, window o has the taps [lo,hi) of its list, of which the first lies `at` bytes from
+ * `from`; on the axes before, all windows of a row have the same taps. */
+typedef struct tarn_lane_span {
+    int64_t at;
+    int32_t lo, hi;
+} tarn_lane_span;
+
+typedef struct tarn_lane_axis {
+    int64_t lo, hi, step;
+} tarn_lane_axis;
+
+enum { MOST_LANE_SUMS = 32 }; /* that wait for others: two for each axis, and one for each halving */
+
+typedef struct tarn_lane_row {
+    const char *from;
+    int64_t lanes, outputs;
+    const tarn_lane_span *spans; /* by window */
+    int64_t tap_step;
+    /* Extremes: rows of taps, those of the axes before the last, in the order of the contract; and
+     * what number of tap they begin with. Keys are elements ^ flip. */
+    int64_t rows;
+    const int64_t *row_at, *row_codes;
+    uint64_t flip;
+    const void *first_codes; /* a vector: of each lane's first tap, less span.lo; see below */
+    /* Sums: the taps on the axes before the last. */
+    int axes;
+    tarn_lane_axis axis[TARN_MAX_SPATIAL];
+    char *to, *codes; /* the results of the first window */
+    int64_t to_step, codes_step;
+} tarn_lane_row;
+
 typedef struct tarn_row_ops {
     int vector_bytes;
     const struct tarn_row_ops
@@ -183,6 +217,15 @@ typedef struct tarn_row_ops {
     bool (*best_checked_pixels[CORES])(void *to, int64_t to_step, const void *from, int64_t k,
                                        int64_t tap_step, int64_t pixel_step, int64_t channels,
                                        int64_t n);
+
+    /* ---- Windows that walk cells ---- */
+
+    /* The greatest taps; true if one is NaN, in which case results may be anything. Where all taps
+     * are the least value there is, the code is that of first_codes. */
+    bool (*best_lanes[CORES])(const tarn_lane_row *row);
+    bool (*best_codes_lanes[CORES])(const tarn_lane_row *row);
+    /* Sums in halves [S2], of CORE_F32 and CORE_F64; as `sum`. Always false. */
+    bool (*sum_lanes[CORES])(const tarn_lane_row *row);
 
     /* ---- Between rows and columns, by width ---- */
 

@@ -1,0 +1,413 @@
+/* The engine "lanes": what is computed in, boxes, and what takes the lanes. See lanes.h for the idea. */
+#include "lanes.h"
+#include "engines.h"
+#include "row_types.h"
+
+static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                     const tarn_row_ops *ops, int in, int out);
+
+void tarn_engine_lanes(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                       const tarn_row_ops *ops)
+{
+    bool tangents_of_means = p->op == TARN_AVG && t->base[TARN_DY];
+    if (t->base[TARN_Y] || !tangents_of_means)
+        run_pass(p, t, begin, end, ops, TARN_X, TARN_Y);
+    if (tangents_of_means)
+        run_pass(p, t, begin, end, ops, TARN_DX, TARN_DY);
+}
+
+/* ---- What is computed in -------------------------------------------------------------------- */
+
+static int64_t count_taps(const tarn_problem *p)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < p->spatial; a++)
+        taps *= p->axis[a].kernel;
+    return taps;
+}
+
+/* How the dtype is compared. For min, the order is reversed. */
+static void set_key(lanes_plan *plan)
+{
+    static const struct {
+        int8_t key, by_order, core, core_by_order;
+        bool is_unsigned;
+    } types[TARN_DTYPES] = {
+        [TARN_F64] = {KEY_F64, KEY_ORDER_F64, CORE_F64, CORE_I64, false},
+        [TARN_F32] = {KEY_F32, KEY_ORDER_F32, CORE_F32, CORE_I32, false},
+        [TARN_F16] = {KEY_F16, KEY_ORDER_F16, CORE_I16, CORE_I16, false},
+        [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16, CORE_I16, CORE_I16, false},
+        [TARN_I8] = {KEY_8, KEY_8, CORE_I8, CORE_I8, false},
+        [TARN_U8] = {KEY_8, KEY_8, CORE_I8, CORE_I8, true},
+        [TARN_I16] = {KEY_16, KEY_16, CORE_I16, CORE_I16, false},
+        [TARN_U16] = {KEY_16, KEY_16, CORE_I16, CORE_I16, true},
+        [TARN_I32] = {KEY_32, KEY_32, CORE_I32, CORE_I32, false},
+        [TARN_U32] = {KEY_32, KEY_32, CORE_I32, CORE_I32, true},
+        [TARN_I64] = {KEY_64, KEY_64, CORE_I64, CORE_I64, false},
+        [TARN_U64] = {KEY_64, KEY_64, CORE_I64, CORE_I64, true},
+    };
+    tarn_dtype dtype = plan->p->dtype;
+    plan->key = (tarn_key)(plan->by_order ? types[dtype].by_order : types[dtype].key);
+    plan->core = (tarn_core)(plan->by_order ? types[dtype].core_by_order : types[dtype].core);
+    uint64_t sign = UINT64_C(1) << (8 * core_bytes(plan->core) - 1);
+    plan->flip = types[dtype].is_unsigned ? sign : 0;
+    if (plan->p->op == TARN_MIN)
+        plan->flip ^= plan->core >= CORE_F32 ? sign : ~UINT64_C(0);
+    plan->converts = plan->key > KEY_F64;
+}
+
+static void set_core(lanes_plan *plan)
+{
+    const tarn_problem *p = plan->p;
+    if (plan->sums) {
+        plan->core = means_fit_f32(p->dtype, count_taps(p)) ? CORE_F32 : CORE_F64;
+        plan->converts = p->dtype != (plan->core == CORE_F32 ? TARN_F32 : TARN_F64);
+    } else
+        set_key(plan);
+    plan->bytes = core_bytes(plan->core);
+    plan->element = p->element_bytes[TARN_X];
+}
+
+/* ---- Boxes ---------------------------------------------------------------------------------- */
+
+/* Cells that n windows read at most, with all between them. */
+static int64_t cells_of(const tarn_axis *axis, int64_t n)
+{
+    /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
+    if (axis->adaptive)
+        return min_i64(axis->size, muldiv_ceil(n, axis->size, axis->out) + 2);
+    return min_i64(axis->size, (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1);
+}
+
+typedef struct {
+    int64_t cells, rows, outputs, row_outputs;
+} extent;
+
+static extent extent_of(const lanes_plan *plan, const int64_t *n)
+{
+    extent e = {1, 1, 1, n[plan->p->spatial - 1]};
+    for (int a = 0; a < plan->p->spatial; a++) {
+        int64_t cells = cells_of(&plan->axis[a], n[a]);
+        e.rows *= a + 1 < plan->p->spatial ? cells : 1;
+        e.cells *= cells;
+        e.outputs *= n[a];
+    }
+    return e;
+}
+
+/* Lays the arena out for boxes of n outputs; false if that does not fit. Turned results wait for
+ * the whole box, and their codes are turned back to where the tile was. */
+static bool set_arena(lanes_plan *plan, const int64_t *n)
+{
+    extent e = extent_of(plan, n);
+    int64_t cell = plan->lanes * plan->bytes;
+    bool turned = plan->cells == CELLS_TURNED, tile = plan->cells != CELLS_IN_PLACE;
+    int64_t kept = turned ? e.outputs : e.row_outputs;
+    plan->value_bytes = (kept * cell + 63) / 64 * 64;
+    plan->tile_bytes = tile ? (max_i64(e.cells, turned ? e.outputs : 0) * cell + 63) / 64 * 64 : 0;
+    return e.row_outputs <= MOST_OUTPUTS &&
+           plan->tile_bytes + plan->value_bytes * (plan->codes ? 2 : 1) <= LANE_ARENA_BYTES;
+}
+
+/* Whether a single window fits, if it is found to be odd: what is turned then is so already. */
+static bool fits_by_order(const lanes_plan *plan, const int64_t *n)
+{
+    lanes_plan ordered = *plan;
+    ordered.codes |= !plan->sums && plan->cells == CELLS_TURNED;
+    return set_arena(&ordered, n);
+}
+
+/* What a box costs for each output, in vectors: each row, and each cell if channels do not follow
+ * those of the cell before, takes a call. */
+static double box_cost(const lanes_plan *plan, const int64_t *n)
+{
+    enum { ROW_COST = 16, CELL_COST = 8 };
+    extent e = extent_of(plan, n);
+    bool calls = plan->cells == CELLS_CONVERTED &&
+                 plan->p->stride[plan->in][plan->p->spatial - 1] != plan->channels;
+    double vectors = (double)(plan->lanes * plan->bytes) / plan->ops->vector_bytes;
+    double cost = (double)e.rows * ROW_COST + (double)e.cells * (vectors + (calls ? CELL_COST : 0));
+    return cost / ((double)e.outputs * vectors);
+}
+
+/* Boxes grow on the axis where that saves most, as long as they fit. False if none does. */
+static bool set_box(lanes_plan *plan)
+{
+    int64_t *n = plan->most;
+    int spatial = plan->p->spatial, first = plan->cells == CELLS_IN_PLACE ? spatial - 1 : 0;
+    for (int a = 0; a < spatial; a++)
+        n[a] = 1;
+    if (!fits_by_order(plan, n) || !set_arena(plan, n))
+        return false;
+    for (int a = first; a < spatial; a++)
+        n[a] = plan->axis[a].out;
+    if (set_arena(plan, n))
+        return true;
+    for (int a = first; a < spatial; a++)
+        n[a] = 1;
+    for (int best = 0; best >= 0;) {
+        double cost = box_cost(plan, n);
+        best = -1;
+        int64_t grown = 0;
+        for (int a = first; a < spatial; a++) {
+            int64_t keep = n[a];
+            n[a] = min_i64(keep + (keep + 1) / 2, plan->axis[a].out);
+            if (n[a] > keep && set_arena(plan, n) && box_cost(plan, n) <= cost) {
+                cost = box_cost(plan, n);
+                best = a;
+                grown = n[a];
+            }
+            n[a] = keep;
+        }
+        if (best >= 0)
+            n[best] = grown;
+    }
+    for (int a = first; a < spatial; a++) { /* of about the same size */
+        int64_t boxes = (plan->axis[a].out + n[a] - 1) / n[a];
+        n[a] = (plan->axis[a].out + boxes - 1) / boxes;
+    }
+    return set_arena(plan, n);
+}
+
+/* Which of `group` channels go together: few make large boxes, many make long rows. */
+static bool set_channels(lanes_plan *plan, int64_t group)
+{
+    enum { MOST_BYTES = 4 << 10 };
+    int64_t least = plan->ops->vector_bytes / plan->element, best = 0;
+    double cost = 0;
+    for (int64_t channels = group;; channels = (channels / 2 + least - 1) / least * least) {
+        plan->channels = plan->lanes = max_i64(channels, least);
+        if (plan->lanes * plan->bytes <= MOST_BYTES && set_box(plan)) {
+            double next = box_cost(plan, plan->most);
+            if (best == 0 || next < cost) {
+                best = plan->lanes;
+                cost = next;
+            }
+            if (plan->cells == CELLS_IN_PLACE)
+                break;
+        }
+        if (channels <= least)
+            break;
+    }
+    plan->channels = plan->lanes = best;
+    return best > 0 && set_box(plan);
+}
+
+/* Whether pixels fill vectors of some family. */
+static bool has_channels(const tarn_problem *p)
+{
+    return p->lanes * p->element_bytes[TARN_X] >= 16;
+}
+
+static void set_plan(lanes_plan *plan, const tarn_tensors *t)
+{
+    const tarn_problem *p = plan->p;
+    plan->sums = p->op == TARN_AVG;
+    plan->other = t->base[TARN_INDICES] ? TARN_INDICES : t->base[TARN_DY] ? TARN_DY : -1;
+    plan->codes = !plan->sums && (plan->by_order || t->base[OPERAND_SAVED] || plan->other >= 0);
+    memcpy(plan->axis, p->axis, sizeof plan->axis);
+    set_core(plan);
+    if (!has_channels(p))
+        return;
+    while (p->lanes * plan->element < plan->ops->vector_bytes)
+        plan->ops = plan->ops->narrower;
+    plan->cells = plan->converts ? CELLS_CONVERTED : CELLS_IN_PLACE;
+    plan->width = 1;
+    while (!set_channels(plan, p->lanes))
+        plan->ops = plan->ops->narrower;
+}
+
+/* ---- Lanes of planes and bands -------------------------------------------------------------- */
+
+/* The axes for `windows` windows on the first one: of bands, each as if x had no border there. */
+static void set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, int64_t windows)
+{
+    const tarn_problem *p = plan->p;
+    plan->cells = CELLS_TURNED;
+    plan->channels = p->lanes;
+    plan->banded = banded;
+    plan->axis[0] = p->axis[0];
+    if (banded) {
+        plan->axis[0].size = INT64_MAX / 4;
+        plan->axis[0].lo = 0;
+        plan->axis[0].out = windows;
+    }
+    plan->ops = ops;
+    for (;; plan->ops = plan->ops->narrower) {
+        plan->width = plan->ops->vector_bytes / plan->element;
+        plan->lanes = plan->width * plan->channels;
+        if (set_box(plan))
+            return;
+    }
+}
+
+static void run_boxes(lanes_state *s, const lanes_plan *plan, const lanes_box *all);
+
+/* Windows [lo,hi) on the first axis of all lanes. */
+static void run_lanes(lanes_state *s, const lanes_plan *plan, int64_t lo, int64_t hi)
+{
+    lanes_box all = {.o = {0}};
+    for (int a = 0; a < plan->p->spatial; a++)
+        all.n[a] = plan->p->axis[a].out;
+    all.o[0] = lo;
+    all.n[0] = hi - lo;
+    tarn_lanes_begin(s, plan);
+    run_boxes(s, plan, &all);
+}
+
+static bool may_be_banded(const tarn_axis *axis)
+{
+    return !axis->adaptive && axis->out > 1;
+}
+
+/* Into how many bands each of `planes` planes of `rows` windows is cut: so that lanes are filled,
+ * and bands share little. */
+static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, int64_t width)
+{
+    int64_t best = 1, extent_less_stride = max_i64((axis->kernel - 1) * axis->dilation + 1 - axis->stride, 0);
+    double least = 0;
+    for (int64_t bands = 1; bands <= min_i64(width, rows); bands++) {
+        int64_t height = (rows + bands - 1) / bands, used = (rows + height - 1) / height;
+        int64_t batches = (planes * used + width - 1) / width;
+        double cost = (double)batches * (double)(height * axis->stride + extent_less_stride);
+        if (bands == 1 || cost < least) {
+            least = cost;
+            best = used;
+        }
+        if (!may_be_banded(axis))
+            break;
+    }
+    return best;
+}
+
+/* The slabs of units [begin,end), which have the same rows [lo,hi), in bands; a lane for each. */
+static void run_slabs(lanes_state *s, lanes_plan *plan, const tarn_row_ops *ops,
+                      const tarn_tensors *t, int64_t begin, int64_t planes, int64_t lo, int64_t hi)
+{
+    const tarn_problem *p = plan->p;
+    int64_t rows = hi - lo, bands;
+    for (;; ops = ops->narrower) { /* shorter vectors, if half of the lanes would be idle */
+        int64_t width = ops->vector_bytes / plan->element;
+        bands = count_bands(&p->axis[0], planes, rows, width);
+        if (2 * planes * bands > width || !ops->narrower)
+            break;
+    }
+    int64_t height = (rows + bands - 1) / bands;
+    set_turned(plan, ops, bands > 1, height);
+    tarn_slab slab;
+    for (int64_t k = 0; k < planes * bands; k++) {
+        int64_t unit = begin + k / bands * p->axis[0].out;
+        lanes_lane *lane = &s->lane[s->used];
+        next_slab(p, t, p->axis[0].out, &unit, unit + 1, &slab);
+        memcpy(lane->base, slab.base, sizeof lane->base);
+        lane->start = bands > 1 ? min_i64(lo + k % bands * height, hi - height) : 0;
+        if (++s->used < plan->width && k + 1 < planes * bands)
+            continue;
+        for (int idle = s->used; idle < plan->width; idle++) /* do the same again */
+            s->lane[idle] = s->lane[0];
+        run_lanes(s, plan, bands > 1 ? 0 : lo, bands > 1 ? height : hi);
+        s->used = 0;
+    }
+}
+
+static void run_turned(lanes_state *s, lanes_plan *plan, const tarn_tensors *t, int64_t begin,
+                       int64_t end)
+{
+    const tarn_row_ops *ops = plan->ops;
+    int64_t rows = plan->p->axis[0].out, width = ops->vector_bytes / plan->element;
+    while (begin < end) {
+        int64_t lo = begin % rows, planes = 1, hi = min_i64(rows, lo + end - begin);
+        if (lo == 0 && hi == rows) {
+            planes = (end - begin) / rows;
+            if (planes > width) /* fill all lanes; what is left comes last */
+                planes -= planes % width;
+        }
+        run_slabs(s, plan, ops, t, begin, planes, lo, hi);
+        begin += planes * (hi - lo);
+    }
+}
+
+/* ---- Lanes of channels ---------------------------------------------------------------------- */
+
+static void move_lane(lanes_state *s, const tarn_problem *p, char *const *base, int64_t channel)
+{
+    for (int k = 0; k < OPERANDS; k++)
+        s->lane[0].base[k] = base[k] ? base[k] + channel * p->element_bytes[k] : NULL;
+}
+
+static void run_channels(lanes_state *s, const lanes_plan *plan, const tarn_tensors *t,
+                         int64_t begin, int64_t end)
+{
+    const tarn_problem *p = plan->p;
+    tarn_slab slab;
+    while (next_slab(p, t, p->axis[0].out, &begin, end, &slab))
+        for (int64_t channel = 0; channel < p->lanes; channel += plan->channels) {
+            int64_t first = min_i64(channel, p->lanes - plan->channels); /* the last overlaps */
+            move_lane(s, p, slab.base, first);
+            s->lane[0].start = 0;
+            s->used = 1;
+            run_lanes(s, plan, slab.lo, slab.hi);
+        }
+}
+
+static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                     const tarn_row_ops *ops, int in, int out)
+{
+    _Alignas(64) char arena[LANE_ARENA_BYTES + SCRATCH_SLACK];
+    lanes_state s;
+    lanes_plan plan = {.p = p, .ops = ops, .in = in, .out = out, .cells = CELLS_TURNED};
+    s.arena = arena;
+    s.used = 0;
+    set_plan(&plan, t);
+    if (has_channels(p))
+        run_channels(&s, &plan, t, begin, end);
+    else
+        run_turned(&s, &plan, t, begin, end);
+}
+
+/* ---- Boxes of outputs ----------------------------------------------------------------------- */
+
+/* The box holds NaN, or zeros that keys cannot order: once more, in the order of the contract. */
+static void run_by_order(lanes_state *s, const lanes_plan *plan, const lanes_box *box)
+{
+    lanes_plan ordered = *plan;
+    lanes_lane lane = s->lane[0];
+    ordered.by_order = ordered.codes = true;
+    set_core(&ordered);
+    if (plan->cells == CELLS_TURNED)
+        set_box(&ordered);
+    else {
+        ordered.cells = CELLS_CONVERTED;
+        set_channels(&ordered, plan->channels);
+    }
+    tarn_lanes_begin(s, &ordered);
+    for (int64_t channel = 0; channel < plan->channels; channel += ordered.channels) {
+        move_lane(s, plan->p, lane.base, min_i64(channel, plan->channels - ordered.channels));
+        run_boxes(s, &ordered, box);
+    }
+    s->lane[0] = lane;
+    tarn_lanes_begin(s, plan);
+}
+
+static void run_boxes(lanes_state *s, const lanes_plan *plan, const lanes_box *all)
+{
+    int spatial = plan->p->spatial;
+    lanes_box box;
+    memcpy(box.o, all->o, sizeof box.o);
+    for (;;) {
+        for (int a = 0; a < spatial; a++)
+            box.n[a] = min_i64(plan->most[a], all->o[a] + all->n[a] - box.o[a]);
+        tarn_lanes_run_box(s, &box);
+        if (s->odd)
+            run_by_order(s, plan, &box);
+        int a = spatial - 1;
+        for (; a >= 0; a--) {
+            box.o[a] += plan->most[a];
+            if (box.o[a] < all->o[a] + all->n[a])
+                break;
+            box.o[a] = all->o[a];
+        }
+        if (a < 0)
+            return;
+    }
+}

@@ -1,0 +1,113 @@
+/* The engine "lanes": max, min and avg of any window, with winners, indices and tangents on request.
+ *
+ *     x -> cells of a tile -> windows, lane by lane -> results
+ *
+ * Every lane of a vector has a plane of its own, and windows walk from cell to cell, a cell being a
+ * vector or more. So a window costs its taps divided by the lanes, whatever its stride, dilation,
+ * padding or rank, and nothing is shuffled. Lanes come from
+ *
+ *   channels last, at least a vector of channels: the channels. Cells are read where they lie, or
+ *     from a tile, if they must be converted.
+ *   anything else: as many planes as a vector has lanes, whose rows are turned (transposed) to
+ *     cells of a tile, and whose results are turned back. A cell has all channels of each plane. If
+ *     planes are few, several *bands* of windows of one plane take lanes: as many windows on the
+ *     first axis each.
+ *
+ * Bands have the same geometry, so what lies outside x on the first axis is in their tile: +0 for
+ * sums, the least key for extremes. Otherwise windows are clipped, and padding does not exist.
+ *
+ * A tile serves a box of outputs. NaN is noticed in passing; then the box is done again, with keys
+ * that order it (row_ops.h), and values are looked up by their winners.
+ */
+#ifndef TARN_LANES_H
+#define TARN_LANES_H
+
+#include "row_ops.h"
+
+enum {
+    LANE_ARENA_BYTES = 26 << 10, /* tile and results */
+    STAGING_BYTES = 2 << 10,     /* turned elements before they are converted; numbers of taps */
+    MOST_OUTPUTS = 128,          /* of a box along the last axis */
+    MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
+    MOST_PLACED_TAPS = 256,      /* whose places are in a table */
+    MOST_VECTOR_LANES = 64
+};
+
+typedef enum { CELLS_IN_PLACE, CELLS_CONVERTED, CELLS_TURNED } lane_cells;
+
+/* Where a winner lies: in bytes of x; in bytes of dx, or as a position [M5], as is asked for. */
+enum { PLACE_IN_X, PLACE_OTHER, PLACES_OF_TAPS };
+
+typedef struct lanes_plan {
+    const tarn_problem *p;
+    const tarn_row_ops *ops;
+    int in, out; /* X and Y, or DX and DY for tangents of averages */
+    int other;   /* of winners: INDICES, DY, or -1 */
+    bool sums, codes, by_order;
+    bool converts; /* elements are not what is computed in */
+    tarn_core core;
+    tarn_key key;
+    uint64_t flip;
+    int64_t bytes, element; /* of the core; of the dtype */
+    lane_cells cells;
+    bool banded;
+    int64_t channels;            /* of a cell that go together */
+    int64_t width, lanes;        /* planes, or bands, of a cell; its elements */
+    tarn_axis axis[TARN_MAX_SPATIAL]; /* the problem's; of bands, the first one has no border */
+    int64_t most[TARN_MAX_SPATIAL];   /* outputs of a box */
+    int64_t tile_bytes, value_bytes;  /* of the arena; the rest is for codes */
+} lanes_plan;
+
+/* Outputs, and the cells that they read. Of bands, the first axis counts from each band's start. */
+typedef struct lanes_box {
+    int64_t o[TARN_MAX_SPATIAL], n[TARN_MAX_SPATIAL];
+    int64_t first[TARN_MAX_SPATIAL], cells[TARN_MAX_SPATIAL];
+} lanes_box;
+
+/* What a lane works on: a plane, or a band of it; or all channels, in one. */
+typedef struct lanes_lane {
+    char *base[OPERANDS];
+    int64_t start;
+} lanes_lane;
+
+typedef struct lanes_state {
+    const lanes_plan *plan;
+    lanes_lane lane[MOST_VECTOR_LANES];
+    int used;
+    bool odd; /* of the box: NaN, or what keys cannot order */
+    char *arena, *tile, *values, *codes;
+
+    /* Where cells lie: the cell `first` is at `cells`. */
+    const char *cells;
+    int64_t first[TARN_MAX_SPATIAL], step[TARN_MAX_SPATIAL];
+
+    /* The row of windows in hand, and whose tables are there. */
+    tarn_lane_row row;
+    int64_t spans_o, spans_n, spans_first;
+    tarn_lane_axis clip[TARN_MAX_SPATIAL];
+    tarn_lane_span spans[MOST_OUTPUTS];
+    int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];
+    _Alignas(64) char first_codes[64];
+    bool has_places;
+    uint64_t place_step[PLACES_OF_TAPS][TARN_MAX_SPATIAL];
+    uint64_t places[PLACES_OF_TAPS][MOST_PLACED_TAPS]; /* of taps, from tap 0 on */
+    _Alignas(64) char staging[STAGING_BYTES];
+} lanes_state;
+
+/* lanes_tile.c: makes a box of outputs; s->odd tells that it must be done by order. */
+void tarn_lanes_run_box(lanes_state *s, lanes_box *box);
+/* ... for a plan, before its first box. */
+void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan);
+
+/* Steps `at`, the last of `axes` axes first, through the box of `n` from `from` on; false at its end. */
+static inline bool next_in_box(int64_t *at, const int64_t *from, const int64_t *n, int axes)
+{
+    for (int a = axes - 1; a >= 0; a--) {
+        if (++at[a] < from[a] + n[a])
+            return true;
+        at[a] = from[a];
+    }
+    return false;
+}
+
+#endif

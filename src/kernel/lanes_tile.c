@@ -1,0 +1,674 @@
+/* The engine "lanes", a box of outputs: fill the tile, fold windows, write. See lanes.h for the idea. */
+#include "lanes.h"
+
+static void set_cells(lanes_state *s, lanes_box *box);
+static void fill_tile(lanes_state *s, const lanes_box *box);
+static void set_spans(lanes_state *s, const lanes_box *box);
+static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
+static void write_row(lanes_state *s, const lanes_box *box, const int64_t *o);
+static void write_turned(lanes_state *s, const lanes_box *box);
+static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
+
+void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    int64_t o[TARN_MAX_SPATIAL], index = 0;
+    s->odd = false;
+    set_cells(s, box);
+    fill_tile(s, box);
+    set_spans(s, box);
+    memcpy(o, box->o, sizeof o);
+    do {
+        if (s->odd)
+            return;
+        fold_row(s, box, o, index);
+        if (plan->sums)
+            divide_row(s, box, o, index);
+        if (plan->cells != CELLS_TURNED && !plan->sums && !s->odd)
+            write_row(s, box, o);
+        index++;
+    } while (next_in_box(o, box->o, box->n, plan->p->spatial - 1));
+    if (plan->cells == CELLS_TURNED && !s->odd)
+        write_turned(s, box);
+}
+
+/* ---- Cells ---------------------------------------------------------------------------------- */
+
+/* The cells between the first tap of a box and its last, and where they are, or will be. */
+static void set_cells(lanes_state *s, lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    bool in_place = plan->cells == CELLS_IN_PLACE;
+    int64_t step = plan->lanes * plan->bytes;
+    for (int a = p->spatial - 1; a >= 0; a--) {
+        const tarn_axis *axis = &plan->axis[a];
+        tarn_span first = window_taps(axis, box->o[a]),
+                  last = window_taps(axis, box->o[a] + box->n[a] - 1);
+        box->first[a] = max_i64(first.first, 0);
+        box->cells[a] = min_i64(span_at(&last, last.n - 1) + 1, axis->size) - box->first[a];
+        s->first[a] = in_place ? 0 : box->first[a];
+        s->step[a] = in_place ? p->stride[plan->in][a] * p->element_bytes[plan->in] : step;
+        step *= box->cells[a];
+    }
+    s->cells = in_place ? s->lane[0].base[plan->in] : s->tile;
+}
+
+/* ---- The tile ------------------------------------------------------------------------------- */
+
+/* From which axis on a box is one run of elements, where each axis steps over all that the next ones
+ * have; `first` is the least that is asked for. */
+static int run_axis(const tarn_problem *p, int operand, const int64_t *n, int64_t channels,
+                    int first)
+{
+    int a = p->spatial - 1;
+    if (n[a] > 1 && p->stride[operand][a] != channels)
+        return a + 1;
+    for (int64_t elements = channels * n[a]; a > first; elements *= n[--a])
+        if (n[a - 1] > 1 && p->stride[operand][a - 1] != elements)
+            break;
+    return a;
+}
+
+static void convert(lanes_state *s, char *to, const char *from, int64_t n)
+{
+    const lanes_plan *plan = s->plan;
+    if (!plan->sums)
+        s->odd |= plan->ops->key[plan->key](to, from, plan->flip, n);
+    else if (plan->core == CORE_F32)
+        plan->ops->terms_f32[plan->p->dtype]((float *)(void *)to, from, n);
+    else
+        plan->ops->terms_f64[plan->p->dtype]((double *)(void *)to, from, n);
+}
+
+static int width_of(int64_t bytes)
+{
+    return bytes == 1 ? CORE_I8 : bytes == 2 ? CORE_I16 : bytes == 4 ? CORE_I32 : CORE_I64;
+}
+
+/* n elements of each lane's row become n columns of the tile. */
+static void turn_run(lanes_state *s, char *to, const char **rows, int64_t n)
+{
+    const lanes_plan *plan = s->plan;
+    int64_t column = plan->width * plan->element, most = STAGING_BYTES / column;
+    int width = width_of(plan->element);
+    if (!plan->converts) {
+        plan->ops->turn[width](to, (const void *const *)rows, n);
+        return;
+    }
+    for (int64_t k = 0, some; k < n; k += some) {
+        some = min_i64(most, n - k);
+        plan->ops->turn[width](s->staging, (const void *const *)rows, some);
+        convert(s, to + k * plan->width * plan->bytes, s->staging, some * plan->width);
+        for (int lane = 0; lane < plan->width; lane++)
+            rows[lane] += some * plan->element;
+    }
+}
+
+/* What stands for a cell outside x, in the low bytes: the least key, or 0. */
+static uint64_t outside(const lanes_plan *plan)
+{
+    uint64_t flip = plan->converts ? 0 : plan->flip;
+    switch (plan->core) {
+    case CORE_F32:
+        return plan->sums ? 0 : UINT64_C(0xff800000) ^ flip;
+    case CORE_F64:
+        return plan->sums ? 0 : UINT64_C(0xfff0000000000000) ^ flip;
+    default:
+        return UINT64_C(1) << (8 * plan->bytes - 1) ^ flip;
+    }
+}
+
+/* In one lane of n columns. */
+static void clear_lane(const lanes_plan *plan, char *to, int lane, int64_t n)
+{
+    uint64_t element = outside(plan);
+    to += lane * plan->bytes;
+    for (; n > 0; n--, to += plan->width * plan->bytes)
+        memcpy(to, &element, (size_t)plan->bytes);
+}
+
+/* Where a lane's cell c is on the first axis of x. */
+static int64_t cell_in_x(const lanes_plan *plan, const lanes_lane *lane, int64_t c)
+{
+    const tarn_axis *axis = &plan->p->axis[0];
+    return plan->banded ? lane->start * axis->stride - axis->lo + c : c;
+}
+
+/* A run of cells from c on: `n` elements of each lane. */
+static void turn_cells(lanes_state *s, char *to, const int64_t *c, int64_t n)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    const char *rows[MOST_VECTOR_LANES];
+    bool outside[MOST_VECTOR_LANES], any = false;
+    for (int k = 0; k < plan->width; k++) {
+        const lanes_lane *lane = &s->lane[k];
+        int64_t at[TARN_MAX_SPATIAL];
+        memcpy(at, c, sizeof at);
+        at[0] = cell_in_x(plan, lane, c[0]);
+        outside[k] = at[0] < 0 || at[0] >= p->axis[0].size;
+        any |= outside[k];
+        if (outside[k])
+            at[0] = 0;
+        rows[k] = lane->base[plan->in] + offset_of(p, plan->in, at) * p->element_bytes[plan->in];
+    }
+    turn_run(s, to, rows, n);
+    for (int k = 0; any && k < plan->width; k++)
+        if (outside[k])
+            clear_lane(plan, to, k, n);
+}
+
+/* Bands of a single axis: columns that all lanes have are turned, others are filled lane by lane. */
+static void turn_line(lanes_state *s, const lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    int64_t size = plan->p->axis[0].size, lo = 0, hi = box->cells[0], one = plan->channels;
+    int64_t column = plan->lanes * plan->bytes;
+    for (int k = 0; k < plan->width; k++) {
+        int64_t first = cell_in_x(plan, &s->lane[k], box->first[0]);
+        lo = max_i64(lo, -first);
+        hi = min_i64(hi, size - first);
+    }
+    for (int64_t c = 0; c < box->cells[0]; c++) {
+        int64_t at[TARN_MAX_SPATIAL] = {box->first[0] + c}, n = c == lo && hi > lo ? hi - lo : 1;
+        turn_cells(s, s->tile + c * column, at, n * one);
+        c += n - 1;
+    }
+}
+
+/* Whether windows read cell c, as far as the axes before `axes` tell: large strides leave rows out. */
+static bool is_read(const lanes_plan *plan, const int64_t *c, int axes)
+{
+    for (int a = 0; a < axes; a++) {
+        const tarn_axis *axis = &plan->axis[a];
+        if (!axis->adaptive && axis->stride > 1) {
+            tarn_span windows = cell_windows(axis, c[a]);
+            if (windows.lo >= windows.hi)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void fill_tile(lanes_state *s, const lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int64_t c[TARN_MAX_SPATIAL], n = plan->channels;
+    bool turned = plan->cells == CELLS_TURNED;
+    char *to = s->tile;
+    if (plan->cells == CELLS_IN_PLACE)
+        return;
+    if (plan->banded && p->spatial == 1) {
+        turn_line(s, box);
+        return;
+    }
+    int axes = run_axis(p, plan->in, box->cells, plan->channels, plan->banded);
+    for (int a = axes; a < p->spatial; a++)
+        n *= box->cells[a];
+    memcpy(c, box->first, sizeof c);
+    do {
+        if (is_read(plan, c, axes)) {
+            if (turned)
+                turn_cells(s, to, c, n);
+            else
+                convert(s, to,
+                        s->lane[0].base[plan->in] +
+                            offset_of(p, plan->in, c) * p->element_bytes[plan->in],
+                        n);
+        }
+        to += n * plan->width * plan->bytes;
+    } while (next_in_box(c, box->first, box->cells, axes));
+}
+
+/* ---- Windows -------------------------------------------------------------------------------- */
+
+/* The windows of a box along the last axis. */
+static void set_spans(lanes_state *s, const lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    int last = plan->p->spatial - 1;
+    if (s->spans_o == box->o[last] && s->spans_n == box->n[last])
+        return;
+    s->spans_o = box->o[last];
+    s->spans_n = box->n[last];
+    for (int64_t k = 0; k < box->n[last]; k++) {
+        tarn_span taps = window_taps(&plan->axis[last], box->o[last] + k);
+        s->spans[k] =
+            (tarn_lane_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
+                             .lo = (int32_t)taps.lo,
+                             .hi = (int32_t)taps.hi};
+    }
+}
+
+static void put_code(const lanes_plan *plan, char *to, int64_t tap)
+{
+    uint64_t code = (uint64_t)tap ^ UINT64_C(1) << (8 * plan->bytes - 1);
+    memcpy(to, &code, (size_t)plan->bytes);
+}
+
+/* The taps of the axes before the last in their order, from those of the first axis on. */
+static void set_tap_rows(lanes_state *s)
+{
+    const lanes_plan *plan = s->plan;
+    int last = plan->p->spatial - 1;
+    s->row.rows = 1;
+    s->row_at[0] = s->row_codes[0] = 0;
+    for (int a = 0; a < last; a++) {
+        const tarn_lane_axis *taps = &s->clip[a];
+        int64_t n = taps->hi - taps->lo;
+        for (int64_t r = s->row.rows - 1; r >= 0; r--)
+            for (int64_t j = n - 1; j >= 0; j--) {
+                s->row_at[r * n + j] = s->row_at[r] + j * taps->step;
+                s->row_codes[r * n + j] =
+                    s->row_codes[r] * plan->p->axis[a].kernel + taps->lo + j;
+            }
+        s->row.rows *= n;
+    }
+    for (int64_t r = 0; r < s->row.rows; r++)
+        s->row_codes[r] *= plan->p->axis[last].kernel;
+    for (int64_t k = 0; k * plan->bytes < (int64_t)sizeof s->first_codes; k++)
+        put_code(plan, s->first_codes + k * plan->bytes, s->row_codes[0]);
+}
+
+/* Bands that begin before x have other first taps than the rest, in window o of the first axis. */
+static void set_first_codes(lanes_state *s, int64_t o)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_axis *axis = &plan->p->axis[0];
+    int64_t inner = 1;
+    for (int a = 1; a < plan->p->spatial; a++)
+        inner *= plan->p->axis[a].kernel;
+    for (int k = 0; k < plan->width; k++) {
+        int64_t lo = window_taps(axis, s->lane[k].start + o).lo;
+        put_code(plan, s->first_codes + k * plan->bytes, s->row_codes[0] + lo * inner);
+    }
+}
+
+static void set_rows(lanes_state *s, const int64_t *o)
+{
+    const lanes_plan *plan = s->plan;
+    int last = plan->p->spatial - 1;
+    bool changed = s->row.rows == 0;
+    s->row.from = s->cells;
+    for (int a = 0; a < last; a++) {
+        tarn_span taps = window_taps(&plan->axis[a], o[a]);
+        tarn_lane_axis clip = {taps.lo, taps.hi, taps.step * s->step[a]};
+        s->row.from += (span_at(&taps, taps.lo) - s->first[a]) * s->step[a];
+        changed |= memcmp(&clip, &s->clip[a], sizeof clip) != 0;
+        s->clip[a] = s->row.axis[a] = clip;
+    }
+    if (!plan->sums && (changed || plan->banded))
+        set_tap_rows(s);
+    if (plan->codes && plan->banded && last > 0)
+        set_first_codes(s, o[0]);
+}
+
+static void fold(lanes_state *s, int64_t first, int64_t n)
+{
+    const lanes_plan *plan = s->plan;
+    tarn_lane_row row = s->row;
+    row.outputs = n;
+    row.spans += first;
+    row.to += first * row.to_step;
+    row.codes += plan->codes ? first * row.codes_step : 0;
+    s->odd |= plan->sums    ? plan->ops->sum_lanes[plan->core](&row)
+              : plan->codes ? plan->ops->best_codes_lanes[plan->core](&row)
+                            : plan->ops->best_lanes[plan->core](&row);
+}
+
+/* Whether values are what is written, and can be where they are made. */
+static bool writes_y(const lanes_state *s)
+{
+    return s->plan->cells == CELLS_IN_PLACE && !s->plan->sums && s->lane[0].base[TARN_Y];
+}
+
+static char *output_at(const lanes_state *s, const lanes_lane *lane, int operand, const int64_t *o)
+{
+    const tarn_problem *p = s->plan->p;
+    int64_t at[TARN_MAX_SPATIAL];
+    memcpy(at, o, sizeof at);
+    at[0] += lane->start;
+    return lane->base[operand] + offset_of(p, operand, at) * p->element_bytes[operand];
+}
+
+/* The windows of the row o, which is row `index` of the box. */
+static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int last = p->spatial - 1;
+    int64_t cell = plan->lanes * plan->bytes, n = box->n[last], kept = 0;
+    if (plan->cells == CELLS_TURNED)
+        kept = index * n * cell;
+    set_rows(s, o);
+    s->row.to = writes_y(s) ? output_at(s, &s->lane[0], TARN_Y, o) : s->values + kept;
+    s->row.to_step = writes_y(s) ? p->stride[TARN_Y][last] * p->element_bytes[TARN_Y] : cell;
+    s->row.codes = s->codes + kept;
+    s->row.codes_step = cell;
+    s->row.tap_step = (p->axis[last].adaptive ? 1 : p->axis[last].dilation) * s->step[last];
+    int64_t alone = 0;
+    if (plan->codes && plan->banded && last == 0)
+        for (; alone < n && window_taps(&p->axis[0], s->lane[0].start + o[0] + alone).lo > 0;
+             alone++) {
+            set_first_codes(s, o[0] + alone);
+            fold(s, alone, 1);
+        }
+    if (alone > 0)
+        set_tap_rows(s);
+    if (alone < n)
+        fold(s, alone, n - alone);
+}
+
+/* ---- Means ---------------------------------------------------------------------------------- */
+
+/* [A2] What counts of window o on an axis. */
+static int64_t counted_on(const tarn_problem *p, int a, int64_t o)
+{
+    tarn_span taps = window_taps(&p->axis[a], o);
+    return p->count_include_pad ? padded_taps(&p->axis[a], o) : taps.hi - taps.lo;
+}
+
+/* The divisor of a lane's window, in the core's type. */
+static void put_divisor(const lanes_state *s, const lanes_lane *lane, const int64_t *o, char *to)
+{
+    const tarn_problem *p = s->plan->p;
+    int64_t divisor = 1;
+    for (int a = 0; a < p->spatial; a++)
+        divisor *= p->divisor > 0 ? 1 : counted_on(p, a, o[a] + (a == 0 ? lane->start : 0));
+    if (p->divisor > 0)
+        divisor = p->divisor;
+    float single = (float)divisor;
+    double wide = (double)divisor;
+    memcpy(to, s->plan->core == CORE_F32 ? (void *)&single : (void *)&wide,
+           (size_t)s->plan->bytes);
+}
+
+static void divide(const lanes_plan *plan, char *to, const char *sums, const char *divisors,
+                   int64_t step, int64_t n)
+{
+    const void *from = sums, *by = divisors;
+    if (plan->core == CORE_F32)
+        plan->ops->means_f32[plan->p->dtype](to, from, by, step, n);
+    else
+        plan->ops->means_f64[plan->p->dtype](to, from, by, step, n);
+}
+
+/* Divisors of window o, for each lane; returns whether they are the same. */
+static bool set_divisors(lanes_state *s, const int64_t *o)
+{
+    const lanes_plan *plan = s->plan;
+    bool same = true;
+    put_divisor(s, &s->lane[0], o, s->staging);
+    for (int k = 1; plan->banded && k < plan->width; k++) {
+        put_divisor(s, &s->lane[k], o, s->staging + k * plan->bytes);
+        same &= memcmp(s->staging, s->staging + k * plan->bytes, (size_t)plan->bytes) == 0;
+    }
+    return same;
+}
+
+/* How many windows from o on count the same on the last axis. */
+static int64_t count_alike(const lanes_state *s, int64_t o, int64_t end)
+{
+    const tarn_problem *p = s->plan->p;
+    int last = p->spatial - 1;
+    int64_t n = 1, counted = counted_on(p, last, o);
+    if (s->plan->banded && last == 0)
+        return 1;
+    while (o + n < end && (p->divisor > 0 || counted_on(p, last, o + n) == counted))
+        n++;
+    return n;
+}
+
+/* A row's sums become means: in y, or in place if they are to be turned back. */
+static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *row, int64_t index)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int last = p->spatial - 1;
+    int64_t o[TARN_MAX_SPATIAL], n, end = box->o[last] + box->n[last];
+    bool turned = plan->cells == CELLS_TURNED;
+    const char *sums = s->row.to;
+    int64_t step = turned ? plan->lanes * plan->element
+                          : p->stride[plan->out][last] * p->element_bytes[plan->out];
+    char *to = turned ? s->values + index * box->n[last] * step
+                      : output_at(s, &s->lane[0], plan->out, row);
+    bool follow = step == plan->lanes * plan->element;
+    memcpy(o, row, sizeof o);
+    for (; o[last] < end; o[last] += n) {
+        n = count_alike(s, o[last], end);
+        bool same = set_divisors(s, o);
+        int64_t some = same && follow ? n * plan->lanes : same ? plan->lanes : plan->width;
+        for (int64_t k = 0; k < n * plan->lanes; k += some) {
+            divide(plan, to + (follow ? k * plan->element : k / plan->lanes * step),
+                   sums + k * plan->bytes, s->staging, !same, some);
+        }
+        to += n * step;
+        sums += n * plan->lanes * plan->bytes;
+    }
+}
+
+/* ---- Winners -------------------------------------------------------------------------------- */
+
+/* What a step of one cell adds to a place. Unsigned: what lies far out in the padding may wrap on
+ * the way. */
+static uint64_t place_step(const tarn_problem *p, int operand, int axis)
+{
+    uint64_t step = 1;
+    if (operand != TARN_INDICES)
+        return (uint64_t)(p->stride[operand][axis] * p->element_bytes[operand]);
+    for (int a = axis + 1; a < p->spatial; a++)
+        step *= (uint64_t)p->axis[a].size;
+    return step;
+}
+
+/* From tap 0 of a window to another. */
+static uint64_t place_of_tap(const lanes_state *s, int which, int64_t tap)
+{
+    uint64_t place = 0;
+    for (int a = s->plan->p->spatial - 1; a >= 0; a--) {
+        const tarn_axis *axis = &s->plan->p->axis[a];
+        int64_t cells = tap % axis->kernel * (axis->adaptive ? 1 : axis->dilation);
+        place += (uint64_t)cells * s->place_step[which][a];
+        tap /= axis->kernel;
+    }
+    return place;
+}
+
+static void set_places(lanes_state *s)
+{
+    const tarn_problem *p = s->plan->p;
+    int other = s->plan->other == TARN_DY ? TARN_DX : TARN_INDICES;
+    int64_t taps = 1;
+    for (int a = 0; a < p->spatial; a++) {
+        taps *= p->axis[a].kernel;
+        s->place_step[PLACE_IN_X][a] = place_step(p, TARN_X, a);
+        s->place_step[PLACE_OTHER][a] = place_step(p, other, a);
+    }
+    s->has_places = taps <= MOST_PLACED_TAPS;
+    for (int which = 0; which < PLACES_OF_TAPS && s->has_places; which++)
+        for (int64_t tap = 0; tap < taps; tap++)
+            s->places[which][tap] = place_of_tap(s, which, tap);
+}
+
+void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
+{
+    s->plan = plan;
+    s->tile = s->arena;
+    s->values = s->arena + plan->tile_bytes;
+    s->codes = s->values + plan->value_bytes;
+    s->spans_o = s->spans_n = -1;
+    s->row = (tarn_lane_row){.lanes = plan->lanes,
+                             .spans = s->spans,
+                             .row_at = s->row_at,
+                             .row_codes = s->row_codes,
+                             .flip = plan->converts ? 0 : plan->flip,
+                             .first_codes = s->first_codes,
+                             .axes = plan->p->spatial - 1};
+    if (plan->codes)
+        set_places(s);
+}
+
+/* For each of n winners what lies at its place, or the place itself. Places move by `step`. */
+static inline __attribute__((always_inline)) void
+look_up_run(const lanes_state *s, const int32_t *taps, int64_t n, int which, uint64_t place,
+            uint64_t step, const char *from, char *to, int64_t bytes)
+{
+    const uint64_t *table = s->has_places ? s->places[which] : NULL;
+    for (int64_t k = 0; k < n; k++, place += step, to += bytes) {
+        uint64_t at = place + (table ? table[taps[k]] : place_of_tap(s, which, taps[k]));
+        if (from)
+            memcpy(to, from + (int64_t)at, (size_t)bytes);
+        else
+            memcpy(to, &at, sizeof at);
+    }
+}
+
+static void look_up_some(const lanes_state *s, const int32_t *taps, int64_t n, int which,
+                         uint64_t place, uint64_t step, const char *from, char *to, int64_t bytes)
+{
+    if (!from)
+        look_up_run(s, taps, n, which, place, step, NULL, to, 8);
+    else if (bytes == 2)
+        look_up_run(s, taps, n, which, place, step, from, to, 2);
+    else if (bytes == 4)
+        look_up_run(s, taps, n, which, place, step, from, to, 4);
+    else
+        look_up_run(s, taps, n, which, place, step, from, to, 8);
+}
+
+/* A pixel's winners; or, of one channel, those of windows that slide and are written side by side. */
+static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
+                    int64_t n, int operand, int which)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int last = p->spatial - 1;
+    const tarn_axis *axis = &p->axis[last];
+    int64_t bytes = p->element_bytes[operand], at[TARN_MAX_SPATIAL];
+    bool whole = plan->channels == 1 && !axis->adaptive && p->stride[operand][last] == 1;
+    const char *from = operand == TARN_INDICES ? NULL
+                                               : lane->base[operand == TARN_Y ? TARN_X : TARN_DX];
+    memcpy(at, o, sizeof at);
+    at[0] += lane->start;
+    char *to = lane->base[operand] + offset_of(p, operand, at) * bytes;
+    uint64_t step = whole    ? (uint64_t)axis->stride * s->place_step[which][last]
+                    : !from  ? 0
+                             : (uint64_t)bytes;
+    int64_t run = whole ? n : plan->channels, most = STAGING_BYTES / 4;
+    for (int64_t k = 0; k < n; k += whole ? n : 1, at[last]++) {
+        uint64_t place = 0;
+        for (int a = 0; a <= last; a++)
+            place += (uint64_t)window_taps(&p->axis[a], at[a]).first * s->place_step[which][a];
+        for (int64_t some, done = 0; done < run; done += some) {
+            int32_t *taps = (int32_t *)(void *)s->staging;
+            some = min_i64(run - done, most);
+            plan->ops->save_codes[width_of(plan->bytes)][1](
+                taps, codes + (k * plan->channels + done) * plan->bytes, some);
+            look_up_some(s, taps, some, which, place + (uint64_t)done * step, step, from,
+                         to + k * p->stride[operand][last] * bytes + done * bytes, bytes);
+        }
+    }
+}
+
+static void write_saved(const lanes_state *s, const lanes_lane *lane, const char *codes,
+                        const int64_t *o, int64_t n)
+{
+    static const int8_t kind[] = {[1] = 0, [4] = 1, [8] = 2};
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int64_t bytes = p->element_bytes[OPERAND_SAVED], step = p->stride[OPERAND_SAVED][p->spatial - 1];
+    char *to = output_at(s, lane, OPERAND_SAVED, o);
+    int64_t run = step == plan->channels ? n : 1;
+    for (int64_t k = 0; k < n; k += run)
+        plan->ops->save_codes[width_of(plan->bytes)][kind[bytes]](
+            to + k * step * bytes, codes + k * plan->channels * plan->bytes, run * plan->channels);
+}
+
+/* The winners of a lane's row of windows. */
+static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
+                        int64_t n)
+{
+    const lanes_plan *plan = s->plan;
+    if (lane->base[OPERAND_SAVED])
+        write_saved(s, lane, codes, o, n);
+    if (plan->by_order && lane->base[TARN_Y])
+        look_up(s, lane, codes, o, n, TARN_Y, PLACE_IN_X);
+    if (plan->other >= 0)
+        look_up(s, lane, codes, o, n, plan->other, PLACE_OTHER);
+}
+
+/* Extremes of channels: a row of windows. */
+static void write_row(lanes_state *s, const lanes_box *box, const int64_t *o)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int last = p->spatial - 1;
+    int64_t n = box->n[last], step = p->stride[TARN_Y][last];
+    if (s->lane[0].base[TARN_Y] && plan->converts && !plan->by_order) {
+        char *to = output_at(s, &s->lane[0], TARN_Y, o);
+        int64_t run = step == plan->channels ? n : 1;
+        for (int64_t k = 0; k < n; k += run)
+            plan->ops->unkey[plan->key](to + k * step * plan->element,
+                                        s->values + k * plan->channels * plan->bytes, plan->flip,
+                                        run * plan->channels);
+    }
+    if (plan->codes)
+        write_codes(s, &s->lane[0], s->codes, o, n);
+}
+
+/* ---- Back to rows --------------------------------------------------------------------------- */
+
+static void turn_values_back(lanes_state *s, const lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int axes = run_axis(p, plan->out, box->n, plan->channels, 0);
+    int64_t o[TARN_MAX_SPATIAL], n = plan->channels;
+    const char *from = s->values;
+    for (int a = axes; a < p->spatial; a++)
+        n *= box->n[a];
+    memcpy(o, box->o, sizeof o);
+    do {
+        void *rows[MOST_VECTOR_LANES];
+        for (int k = 0; k < plan->width; k++)
+            rows[k] = output_at(s, &s->lane[k], plan->out, o);
+        plan->ops->turn_back[width_of(plan->element)](rows, from, n);
+        from += n * plan->width * plan->element;
+    } while (next_in_box(o, box->o, box->n, axes));
+}
+
+static void turn_codes_back(lanes_state *s, const lanes_box *box, int64_t n)
+{
+    const lanes_plan *plan = s->plan;
+    int last = plan->p->spatial - 1;
+    int64_t o[TARN_MAX_SPATIAL], row = box->n[last] * plan->channels * plan->bytes;
+    void *rows[MOST_VECTOR_LANES];
+    for (int k = 0; k < plan->width; k++)
+        rows[k] = s->tile + k * n * plan->bytes;
+    plan->ops->turn_back[width_of(plan->bytes)](rows, s->codes, n);
+    for (int k = 0; k < s->used; k++) {
+        const char *codes = rows[k];
+        memcpy(o, box->o, sizeof o);
+        do {
+            write_codes(s, &s->lane[k], codes, o, box->n[last]);
+            codes += row;
+        } while (next_in_box(o, box->o, box->n, last));
+    }
+}
+
+static void write_turned(lanes_state *s, const lanes_box *box)
+{
+    const lanes_plan *plan = s->plan;
+    int64_t n = plan->channels;
+    for (int a = 0; a < plan->p->spatial; a++)
+        n *= box->n[a];
+    if (s->lane[0].base[plan->out] && !plan->by_order) {
+        if (!plan->sums && plan->converts)
+            plan->ops->unkey[plan->key](s->values, s->values, plan->flip, n * plan->width);
+        turn_values_back(s, box);
+    }
+    if (plan->codes)
+        turn_codes_back(s, box, n);
+}
