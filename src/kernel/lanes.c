@@ -219,8 +219,9 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
 
 /* ---- Lanes of planes and bands -------------------------------------------------------------- */
 
-/* The axes for `windows` windows on the first one: of bands, each as if x had no border there. */
-static void set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, int64_t windows)
+/* The axes for `windows` windows on the first one: of bands, each as if x had no border there. False
+ * if a window does not fit then. */
+static bool set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, int64_t windows)
 {
     const tarn_problem *p = plan->p;
     plan->cells = CELLS_TURNED;
@@ -232,13 +233,13 @@ static void set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, i
         plan->axis[0].lo = 0;
         plan->axis[0].out = windows;
     }
-    plan->ops = ops;
-    for (;; plan->ops = plan->ops->narrower) {
+    for (plan->ops = ops; plan->ops; plan->ops = plan->ops->narrower) {
         plan->width = plan->ops->vector_bytes / plan->element;
         plan->lanes = plan->width * plan->channels;
         if (set_box(plan))
-            return;
+            return true;
     }
+    return false;
 }
 
 static void run_boxes(lanes_state *s, const lanes_plan *plan, const lanes_box *all);
@@ -293,7 +294,10 @@ static void run_slabs(lanes_state *s, lanes_plan *plan, const tarn_row_ops *ops,
             break;
     }
     int64_t height = (rows + bands - 1) / bands;
-    set_turned(plan, ops, bands > 1, height);
+    if (!set_turned(plan, ops, bands > 1, height)) {
+        bands = 1;
+        set_turned(plan, ops, false, rows);
+    }
     tarn_slab slab;
     for (int64_t k = 0; k < planes * bands; k++) {
         int64_t unit = begin + k / bands * p->axis[0].out;
