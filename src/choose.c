@@ -92,7 +92,7 @@ static int64_t lane_core_bytes(const tarn_problem *problem)
 /* Windows whose cells fit a tile with the shortest vectors, and whose taps fit the tables. */
 static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 {
-    enum { MOST_TILE_BYTES = 12 << 10, MOST_TAP_ROWS = 256 };
+    enum { MOST_TILE_BYTES = 12 << 10, MOST_TAP_ROWS = 256, MOST_STEPS = 128 };
     int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype), cells = 1, tap_rows = 1;
     if (!forward_accepts(problem, pass))
         return false;
@@ -107,6 +107,9 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
             return false;
     }
     if (bytes == 1 && is_extreme(problem) && taps_of(problem) > 256)
+        return false;
+    int64_t first = problem->spatial > 1 ? problem->axis[0].kernel : 1;
+    if (problem->op == TARN_AVG && tap_rows / first * (first / 4 + 2) > MOST_STEPS)
         return false;
     bool turned = problem->lanes * bytes < 16;
     int64_t cell = 16 / bytes * lane_core_bytes(problem) * (turned ? problem->lanes : 1);

@@ -29,9 +29,14 @@ enum {
     STAGING_BYTES = 2 << 10,     /* turned elements before they are converted; numbers of taps */
     MOST_OUTPUTS = 128,          /* of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
+    MOST_STEPS = 128,            /* of sums over them */
     MOST_PLACED_TAPS = 256,      /* whose places are in a table */
     MOST_VECTOR_LANES = 64
 };
+
+typedef struct lanes_taps {
+    int64_t lo, hi, step; /* taps of an axis that exist; bytes from one to the next */
+} lanes_taps;
 
 typedef enum { CELLS_IN_PLACE, CELLS_CONVERTED, CELLS_TURNED } lane_cells;
 
@@ -84,9 +89,11 @@ typedef struct lanes_state {
     /* The row of windows in hand, and whose tables are there. */
     tarn_lane_row row;
     int64_t spans_o, spans_n, spans_first;
-    tarn_lane_axis clip[TARN_MAX_SPATIAL];
+    lanes_taps clip[TARN_MAX_SPATIAL];
     tarn_lane_span spans[MOST_OUTPUTS];
+    int32_t counted[MOST_OUTPUTS]; /* taps of a divisor [A2] on the last axis */
     int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];
+    tarn_lane_step steps[MOST_STEPS];
     _Alignas(64) char first_codes[64];
     bool has_places;
     uint64_t place_step[PLACES_OF_TAPS][TARN_MAX_SPATIAL];

@@ -239,6 +239,9 @@ static void set_spans(lanes_state *s, const lanes_box *box)
             (tarn_lane_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
                              .lo = (int32_t)taps.lo,
                              .hi = (int32_t)taps.hi};
+        s->counted[k] = (int32_t)(plan->p->count_include_pad
+                                      ? padded_taps(&plan->axis[last], box->o[last] + k)
+                                      : taps.hi - taps.lo);
     }
 }
 
@@ -256,7 +259,7 @@ static void set_tap_rows(lanes_state *s)
     s->row.rows = 1;
     s->row_at[0] = s->row_codes[0] = 0;
     for (int a = 0; a < last; a++) {
-        const tarn_lane_axis *taps = &s->clip[a];
+        const lanes_taps *taps = &s->clip[a];
         int64_t n = taps->hi - taps->lo;
         for (int64_t r = s->row.rows - 1; r >= 0; r--)
             for (int64_t j = n - 1; j >= 0; j--) {
@@ -286,6 +289,33 @@ static void set_first_codes(lanes_state *s, int64_t o)
     }
 }
 
+/* How many of `waiting` sums term j of a list takes in, it being one of 2^level; see row_lanes.inc. */
+static int take_in(int64_t j, int level, int64_t lo, bool last, int *waiting)
+{
+    int pops = last ? *waiting : 0;
+    for (; !last && j >> level & 1; level++)
+        pops += j >> level << level > lo;
+    *waiting += 1 - pops;
+    return pops;
+}
+
+/* [S2] The steps of sums over the axes [0,a]. */
+static void add_steps(lanes_state *s, int a, int64_t at)
+{
+    const lanes_taps *taps = &s->clip[a];
+    int waiting = 0, level;
+    for (int64_t j = taps->lo, n; j < taps->hi; j += n, at += n * taps->step) {
+        int64_t rest = taps->hi - j;
+        level = a > 0 ? 0 : j % 4 == 0 && rest >= 3 ? 2 : j % 2 == 0 && rest >= 2;
+        n = min_i64(1 << level, rest);
+        if (a > 0)
+            add_steps(s, a - 1, at);
+        else
+            s->steps[s->row.step_count++] = (tarn_lane_step){.at = at, .n = (int32_t)n};
+        s->steps[s->row.step_count - 1].pops += take_in(j, level, taps->lo, n == rest, &waiting);
+    }
+}
+
 static void set_rows(lanes_state *s, const int64_t *o)
 {
     const lanes_plan *plan = s->plan;
@@ -294,10 +324,17 @@ static void set_rows(lanes_state *s, const int64_t *o)
     s->row.from = s->cells;
     for (int a = 0; a < last; a++) {
         tarn_span taps = window_taps(&plan->axis[a], o[a]);
-        tarn_lane_axis clip = {taps.lo, taps.hi, taps.step * s->step[a]};
+        lanes_taps clip = {taps.lo, taps.hi, taps.step * s->step[a]};
         s->row.from += (span_at(&taps, taps.lo) - s->first[a]) * s->step[a];
         changed |= memcmp(&clip, &s->clip[a], sizeof clip) != 0;
-        s->clip[a] = s->row.axis[a] = clip;
+        s->clip[a] = clip;
+    }
+    if (plan->sums && changed) {
+        s->row.step_count = 0;
+        s->row.first_step = s->clip[0].step;
+        s->row.rows = 1;
+        if (last > 0)
+            add_steps(s, last - 1, 0);
     }
     if (!plan->sums && (changed || plan->banded))
         set_tap_rows(s);
@@ -370,19 +407,38 @@ static int64_t counted_on(const tarn_problem *p, int a, int64_t o)
     return p->count_include_pad ? padded_taps(&p->axis[a], o) : taps.hi - taps.lo;
 }
 
-/* The divisor of a lane's window, in the core's type. */
-static void put_divisor(const lanes_state *s, const lanes_lane *lane, const int64_t *o, char *to)
+/* What counts of a lane's windows on all axes but the last. */
+static int64_t counted_before(const lanes_state *s, const lanes_lane *lane, const int64_t *o)
 {
     const tarn_problem *p = s->plan->p;
-    int64_t divisor = 1;
-    for (int a = 0; a < p->spatial; a++)
-        divisor *= p->divisor > 0 ? 1 : counted_on(p, a, o[a] + (a == 0 ? lane->start : 0));
-    if (p->divisor > 0)
-        divisor = p->divisor;
+    int64_t counted = 1;
+    for (int a = 0; a + 1 < p->spatial; a++)
+        counted *= counted_on(p, a, o[a] + (a == 0 ? lane->start : 0));
+    return counted;
+}
+
+static void put_divisor(const lanes_state *s, int64_t divisor, char *to)
+{
     float single = (float)divisor;
     double wide = (double)divisor;
     memcpy(to, s->plan->core == CORE_F32 ? (void *)&single : (void *)&wide,
            (size_t)s->plan->bytes);
+}
+
+/* Divisors of the window k of a row, for each lane; returns whether they are the same. `before` is
+ * what counts on the other axes, by lane. */
+static bool set_divisors(lanes_state *s, const int64_t *before, const int64_t *o, int64_t k)
+{
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    bool same = true, line = plan->banded && p->spatial == 1;
+    for (int n = 0; n < (plan->banded ? plan->width : 1); n++) {
+        int64_t counted = line ? counted_on(p, 0, s->lane[n].start + o[0] + k) : s->counted[k];
+        put_divisor(s, p->divisor > 0 ? p->divisor : before[n] * counted,
+                    s->staging + n * plan->bytes);
+        same &= memcmp(s->staging, s->staging + n * plan->bytes, (size_t)plan->bytes) == 0;
+    }
+    return same;
 }
 
 static void divide(const lanes_plan *plan, char *to, const char *sums, const char *divisors,
@@ -395,55 +451,42 @@ static void divide(const lanes_plan *plan, char *to, const char *sums, const cha
         plan->ops->means_f64[plan->p->dtype](to, from, by, step, n);
 }
 
-/* Divisors of window o, for each lane; returns whether they are the same. */
-static bool set_divisors(lanes_state *s, const int64_t *o)
+/* How many windows from the k-th on are divided by the same. */
+static int64_t count_alike(const lanes_state *s, int64_t k, int64_t end)
 {
-    const lanes_plan *plan = s->plan;
-    bool same = true;
-    put_divisor(s, &s->lane[0], o, s->staging);
-    for (int k = 1; plan->banded && k < plan->width; k++) {
-        put_divisor(s, &s->lane[k], o, s->staging + k * plan->bytes);
-        same &= memcmp(s->staging, s->staging + k * plan->bytes, (size_t)plan->bytes) == 0;
-    }
-    return same;
-}
-
-/* How many windows from o on count the same on the last axis. */
-static int64_t count_alike(const lanes_state *s, int64_t o, int64_t end)
-{
-    const tarn_problem *p = s->plan->p;
-    int last = p->spatial - 1;
-    int64_t n = 1, counted = counted_on(p, last, o);
-    if (s->plan->banded && last == 0)
+    int64_t n = 1;
+    if (s->plan->p->divisor > 0)
+        return end - k;
+    if (s->plan->banded && s->plan->p->spatial == 1)
         return 1;
-    while (o + n < end && (p->divisor > 0 || counted_on(p, last, o + n) == counted))
+    while (k + n < end && s->counted[k + n] == s->counted[k])
         n++;
     return n;
 }
 
 /* A row's sums become means: in y, or in place if they are to be turned back. */
-static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *row, int64_t index)
+static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
     int last = p->spatial - 1;
-    int64_t o[TARN_MAX_SPATIAL], n, end = box->o[last] + box->n[last];
+    int64_t n, end = box->n[last], before[MOST_VECTOR_LANES];
     bool turned = plan->cells == CELLS_TURNED;
     const char *sums = s->row.to;
     int64_t step = turned ? plan->lanes * plan->element
                           : p->stride[plan->out][last] * p->element_bytes[plan->out];
-    char *to = turned ? s->values + index * box->n[last] * step
-                      : output_at(s, &s->lane[0], plan->out, row);
+    char *to = turned ? s->values + index * end * step
+                      : output_at(s, &s->lane[0], plan->out, o);
     bool follow = step == plan->lanes * plan->element;
-    memcpy(o, row, sizeof o);
-    for (; o[last] < end; o[last] += n) {
-        n = count_alike(s, o[last], end);
-        bool same = set_divisors(s, o);
+    for (int k = 0; k < (plan->banded ? plan->width : 1); k++)
+        before[k] = counted_before(s, &s->lane[k], o);
+    for (int64_t k = 0; k < end; k += n) {
+        n = count_alike(s, k, end);
+        bool same = set_divisors(s, before, o, k);
         int64_t some = same && follow ? n * plan->lanes : same ? plan->lanes : plan->width;
-        for (int64_t k = 0; k < n * plan->lanes; k += some) {
-            divide(plan, to + (follow ? k * plan->element : k / plan->lanes * step),
-                   sums + k * plan->bytes, s->staging, !same, some);
-        }
+        for (int64_t i = 0; i < n * plan->lanes; i += some)
+            divide(plan, to + (follow ? i * plan->element : i / plan->lanes * step),
+                   sums + i * plan->bytes, s->staging, !same, some);
         to += n * step;
         sums += n * plan->lanes * plan->bytes;
     }
@@ -505,6 +548,7 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
                              .row_codes = s->row_codes,
                              .flip = plan->converts ? 0 : plan->flip,
                              .first_codes = s->first_codes,
+                             .steps = s->steps,
                              .axes = plan->p->spatial - 1};
     if (plan->codes)
         set_places(s);

@@ -140,11 +140,14 @@ typedef struct tarn_lane_span {
     int32_t lo, hi;
 } tarn_lane_span;
 
-typedef struct tarn_lane_axis {
-    int64_t lo, hi, step;
-} tarn_lane_axis;
+/* A step of a sum: n taps, 1 to 4, in halves, from `at` on; the sum of them takes in as many of those
+ * that wait as `pops` says, and waits itself then. */
+typedef struct tarn_lane_step {
+    int64_t at;
+    int32_t n, pops;
+} tarn_lane_step;
 
-enum { MOST_LANE_SUMS = 32 }; /* that wait for others: two for each axis, and one for each halving */
+enum { MOST_LANE_SUMS = 32 }; /* that wait: on each axis one for each halving, and one */
 
 typedef struct tarn_lane_row {
     const char *from;
@@ -157,9 +160,11 @@ typedef struct tarn_lane_row {
     const int64_t *row_at, *row_codes;
     uint64_t flip;
     const void *first_codes; /* a vector: of each lane's first tap, less span.lo; see below */
-    /* Sums: the taps on the axes before the last. */
+    /* Sums: the steps to that of a column of taps; none, if there is no axis before the last. The
+     * taps of a step are neighbours on the first axis. */
     int axes;
-    tarn_lane_axis axis[TARN_MAX_SPATIAL];
+    int64_t step_count, first_step;
+    const tarn_lane_step *steps;
     char *to, *codes; /* the results of the first window */
     int64_t to_step, codes_step;
 } tarn_lane_row;
