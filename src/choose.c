@@ -85,8 +85,9 @@ static bool rows_are_contiguous(const tarn_problem *problem, tarn_pass pass)
 static int64_t lane_core_bytes(const tarn_problem *problem)
 {
     int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype);
-    return problem->op != TARN_AVG                                      ? bytes
-           : means_fit_f32(problem->dtype, taps_of(problem)) ? 4 : 8;
+    return problem->op != TARN_AVG                           ? bytes
+           : means_fit_f32(problem->dtype, taps_of(problem)) ? 4
+                                                             : 8;
 }
 
 /* Windows whose cells fit a tile with the shortest vectors, and whose taps fit the tables. */
@@ -190,6 +191,115 @@ const tarn_kernel_row tarn_kernel_rows[] = {
 
 const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]);
 
+/* ---- Rows or lanes -------------------------------------------------------------------------- */
+
+/* What an output costs, for each vector of the dtype: for each tap, each cell of x and by itself. In
+ * nanoseconds, as fitted to random problems on one machine; their ratios are what counts. */
+typedef struct {
+    float tap, cell, output;
+} cost;
+
+static double cost_of(cost c, double taps, double cells)
+{
+    return (double)c.tap * taps + (double)c.cell * cells + (double)c.output;
+}
+
+/* Whether elements are converted before they are folded. */
+static bool converts(const tarn_problem *problem)
+{
+    bool wide = problem->dtype == TARN_F64 || problem->dtype == TARN_F32;
+    return is_extreme(problem) ? is_floating(problem->dtype) && !wide : !wide;
+}
+
+/* Rows fold one axis after the other: on each, the taps of all cells that the next ones read. */
+static double rows_cost(const tarn_problem *problem, bool codes)
+{
+    enum { CHANNELS, FEW_CHANNELS, SLIDING, EVERY_SECOND, TURNED, WAYS };
+    static const cost costs[2][WAYS] = {
+        {{0.6f, 0.5f, 2}, {1.5f, 9, 32}, {0.55f, 1.8f, 1}, {0.3f, 1, 3}, {0.9f, 1.2f, 14}},
+        {{1.7f, 1, 1}, {5, 9, 300}, {0.5f, 5, 4}, {1, 4, 5}, {9, 1, 10}},
+    };
+    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
+    double taps = 0, cells = 1;
+    for (int a = problem->spatial - 1; a >= 0; a--) {
+        taps += (double)problem->axis[a].kernel * cells;
+        cells *= (double)problem->axis[a].size / (double)problem->axis[a].out;
+    }
+    bool slides = !axis->adaptive && (axis->stride == 1 || axis->out == 1);
+    int way = problem->lanes * problem->element_bytes[TARN_X] >= 16 ? CHANNELS
+              : slides                                              ? SLIDING
+              : problem->lanes > 1                                  ? FEW_CHANNELS
+              : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
+                                                                    : TURNED;
+    cost c = costs[converts(problem)][way];
+    c.tap *= codes ? 2 : 1;
+    if (problem->spatial >
+        2) { /* what is folded on the axes before the last two is kept in rings */
+        c.cell += 1.5f;
+        c.output += 10;
+    }
+    return cost_of(c, taps, cells);
+}
+
+/* Cells of x that a box reads for each output, if its tile has `most` cells. */
+static double cells_read(const tarn_problem *problem, int64_t most)
+{
+    double best = 0;
+    for (int64_t n = 1; n <= most; n += (n + 1) / 2) {
+        int64_t cells = 1;
+        double share = 1;
+        for (int a = 0; a < problem->spatial; a++) {
+            const tarn_axis *axis = &problem->axis[a];
+            int64_t windows = min_i64(n, axis->out), stride = axis->size / axis->out;
+            int64_t extent = axis->kernel;
+            if (!axis->adaptive) {
+                stride = axis->stride;
+                extent = (extent - 1) * axis->dilation + 1;
+            }
+            int64_t on_axis = min_i64((windows - 1) * stride + extent, axis->size);
+            cells *= on_axis;
+            share *= (double)on_axis / (double)windows;
+        }
+        if (n > 1 && cells > most)
+            break;
+        best = share;
+    }
+    return best;
+}
+
+/* Lanes fold all taps of a window; tiles read cells again that windows of several boxes share. */
+static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector)
+{
+    enum { TILE_BYTES = 20 << 10 };
+    static const cost costs[2][2][2] = {
+        /* turned, sums, converts */
+        {{{0.5f, 0.3f, 1.5f}, {0.6f, 2, 1.5f}}, {{0.7f, 0.3f, 3}, {1.5f, 2.5f, 2}}},
+        {{{0.7f, 2.1f, 6}, {0.5f, 3, 14}}, {{1.35f, 1.5f, 5}, {4, 4, 11}}}};
+    int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes,
+            planes = problem->planes;
+    bool turned = pixel < 16, sums = problem->op == TARN_AVG;
+    int64_t core = lane_core_bytes(problem), width = vector / bytes;
+    cost c = costs[turned][sums][converts(problem)];
+    c.tap *= codes ? 2 : 1;
+    double taps = (double)taps_of(problem), waste = 1, cells;
+    if (turned) {
+        const tarn_axis *axis = &problem->axis[0];
+        cells = cells_read(problem, TILE_BYTES / (width * core * problem->lanes));
+        if (planes < width) /* bands fill lanes, unless windows differ */
+            waste = (double)width /
+                    (double)min_i64(width, axis->adaptive ? planes : planes * axis->out);
+    } else {
+        int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16);
+        waste = (double)((pixel + piece - 1) / piece * vector) / (double)pixel;
+        cells = 1;
+        for (int a = 0; a < problem->spatial; a++)
+            cells *= (double)problem->axis[a].size / (double)problem->axis[a].out;
+        if (converts(problem))
+            cells = cells_read(problem, TILE_BYTES / (width * core));
+    }
+    return cost_of(c, taps, cells) * waste;
+}
+
 /* ---- The choice ----------------------------------------------------------------------------- */
 
 typedef struct {
@@ -197,7 +307,17 @@ typedef struct {
     const char *why;
 } choice;
 
-static choice choose_engine(const tarn_problem *problem, tarn_pass pass)
+static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_t vector)
+{
+    bool codes = is_extreme(problem) && pass != TARN_FORWARD;
+    if (lanes_accept(problem, pass) &&
+        lanes_cost(problem, codes, vector) < rows_cost(problem, codes))
+        return (choice){ENGINE_LANES, "a plane in each lane, as windows share little"};
+    return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
+}
+
+/* `vector` is the number of bytes of a vector. */
+static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t vector)
 {
     if (small_accepts(problem, pass))
         return (choice){ENGINE_SMALL, "without any preparation, as one plane has few taps"};
@@ -213,13 +333,13 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass)
             return (choice){ENGINE_BACKWARD_WINNERS, "to winners found again in x"};
         if (pass == TARN_VJP_SAVED)
             return (choice){ENGINE_BACKWARD_WINNERS, "to winners that were saved"};
-        return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
+        return choose_forward(problem, pass, vector);
     case TARN_AVG:
         if (!means_are_exact(problem))
             return (choice){ENGINE_SPEC, "window by window, as sums need more than 52 bits"};
         if (is_backward(pass))
             return (choice){ENGINE_BACKWARD_MEAN, "along the row first, then down"};
-        return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
+        return choose_forward(problem, pass, vector);
     case TARN_SMOOTH:
         if (weights_accept(problem, pass))
             return (choice){ENGINE_WEIGHTS, "each weight once, as windows are small"};
@@ -232,6 +352,11 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass)
 bool tarn_is_compiled(tarn_op op, tarn_dtype dtype)
 {
     return !(OMITTED_OPERATORS >> op & 1) && !(OMITTED_DTYPES >> dtype & 1);
+}
+
+static int64_t vector_bytes(uint32_t isa)
+{
+    return isa & TARN_ISA_AVX512 && HAVE_AVX512 ? 64 : isa & TARN_ISA_AVX2 && HAVE_AVX2 ? 32 : 16;
 }
 
 /* The last, widest row of an engine that the mask allows. */
@@ -248,13 +373,14 @@ const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass
 {
     if (!isa || !tarn_is_compiled(problem->op, problem->dtype))
         return NULL;
-    const tarn_kernel_row *row = widest_row(choose_engine(problem, pass).engine, isa);
+    const tarn_kernel_row *row =
+        widest_row(choose_engine(problem, pass, vector_bytes(isa)).engine, isa);
     return row ? row : widest_row(ENGINE_SPEC, TARN_ISA_SPEC);
 }
 
 const char *tarn_why_kernel(const tarn_problem *problem, tarn_pass pass, const tarn_kernel_row *row)
 {
-    choice chosen = choose_engine(problem, pass);
+    choice chosen = choose_engine(problem, pass, vector_bytes(row->isa));
     return row->engine == chosen.engine ? chosen.why
                                         : "window by window, as no other family is allowed";
 }

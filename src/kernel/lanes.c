@@ -265,7 +265,8 @@ static bool may_be_banded(const tarn_axis *axis)
  * and bands share little. */
 static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, int64_t width)
 {
-    int64_t best = 1, extent_less_stride = max_i64((axis->kernel - 1) * axis->dilation + 1 - axis->stride, 0);
+    int64_t best = 1,
+            extent_less_stride = max_i64((axis->kernel - 1) * axis->dilation + 1 - axis->stride, 0);
     double least = 0;
     for (int64_t bands = 1; bands <= min_i64(width, rows); bands++) {
         int64_t height = (rows + bands - 1) / bands, used = (rows + height - 1) / height;

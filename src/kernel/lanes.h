@@ -56,8 +56,8 @@ typedef struct lanes_plan {
     int64_t bytes, element; /* of the core; of the dtype */
     lane_cells cells;
     bool banded;
-    int64_t channels;            /* of a cell that go together */
-    int64_t width, lanes;        /* planes, or bands, of a cell; its elements */
+    int64_t channels;                 /* of a cell that go together */
+    int64_t width, lanes;             /* planes, or bands, of a cell; its elements */
     tarn_axis axis[TARN_MAX_SPATIAL]; /* the problem's; of bands, the first one has no border */
     int64_t most[TARN_MAX_SPATIAL];   /* outputs of a box */
     int64_t tile_bytes, value_bytes;  /* of the arena; the rest is for codes */

@@ -238,10 +238,17 @@ static void set_spans(lanes_state *s, const lanes_box *box)
         s->spans[k] =
             (tarn_lane_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
                              .lo = (int32_t)taps.lo,
-                             .hi = (int32_t)taps.hi};
-        s->counted[k] = (int32_t)(plan->p->count_include_pad
-                                      ? padded_taps(&plan->axis[last], box->o[last] + k)
-                                      : taps.hi - taps.lo);
+                             .hi = (int32_t)taps.hi,
+                             .alike = 1};
+        s->counted[k] =
+            (int32_t)(plan->p->count_include_pad ? padded_taps(&plan->axis[last], box->o[last] + k)
+                                                 : taps.hi - taps.lo);
+    }
+    for (int64_t k = box->n[last] - 2; k >= 0; k--) {
+        tarn_lane_span *span = &s->spans[k];
+        bool same = span[1].lo == span->lo && span[1].hi == span->hi;
+        bool even = span[1].alike == 1 || span[2].at - span[1].at == span[1].at - span->at;
+        span->alike = !same ? 1 : even ? span[1].alike + 1 : 2;
     }
 }
 
@@ -264,8 +271,7 @@ static void set_tap_rows(lanes_state *s)
         for (int64_t r = s->row.rows - 1; r >= 0; r--)
             for (int64_t j = n - 1; j >= 0; j--) {
                 s->row_at[r * n + j] = s->row_at[r] + j * taps->step;
-                s->row_codes[r * n + j] =
-                    s->row_codes[r] * plan->p->axis[a].kernel + taps->lo + j;
+                s->row_codes[r * n + j] = s->row_codes[r] * plan->p->axis[a].kernel + taps->lo + j;
             }
         s->row.rows *= n;
     }
@@ -421,8 +427,7 @@ static void put_divisor(const lanes_state *s, int64_t divisor, char *to)
 {
     float single = (float)divisor;
     double wide = (double)divisor;
-    memcpy(to, s->plan->core == CORE_F32 ? (void *)&single : (void *)&wide,
-           (size_t)s->plan->bytes);
+    memcpy(to, s->plan->core == CORE_F32 ? (void *)&single : (void *)&wide, (size_t)s->plan->bytes);
 }
 
 /* Divisors of the window k of a row, for each lane; returns whether they are the same. `before` is
@@ -475,8 +480,7 @@ static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, i
     const char *sums = s->row.to;
     int64_t step = turned ? plan->lanes * plan->element
                           : p->stride[plan->out][last] * p->element_bytes[plan->out];
-    char *to = turned ? s->values + index * end * step
-                      : output_at(s, &s->lane[0], plan->out, o);
+    char *to = turned ? s->values + index * end * step : output_at(s, &s->lane[0], plan->out, o);
     bool follow = step == plan->lanes * plan->element;
     for (int k = 0; k < (plan->banded ? plan->width : 1); k++)
         before[k] = counted_before(s, &s->lane[k], o);
@@ -592,14 +596,14 @@ static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, c
     const tarn_axis *axis = &p->axis[last];
     int64_t bytes = p->element_bytes[operand], at[TARN_MAX_SPATIAL];
     bool whole = plan->channels == 1 && !axis->adaptive && p->stride[operand][last] == 1;
-    const char *from = operand == TARN_INDICES ? NULL
-                                               : lane->base[operand == TARN_Y ? TARN_X : TARN_DX];
+    const char *from =
+        operand == TARN_INDICES ? NULL : lane->base[operand == TARN_Y ? TARN_X : TARN_DX];
     memcpy(at, o, sizeof at);
     at[0] += lane->start;
     char *to = lane->base[operand] + offset_of(p, operand, at) * bytes;
-    uint64_t step = whole    ? (uint64_t)axis->stride * s->place_step[which][last]
-                    : !from  ? 0
-                             : (uint64_t)bytes;
+    uint64_t step = whole   ? (uint64_t)axis->stride * s->place_step[which][last]
+                    : !from ? 0
+                            : (uint64_t)bytes;
     int64_t run = whole ? n : plan->channels, most = STAGING_BYTES / 4;
     for (int64_t k = 0; k < n; k += whole ? n : 1, at[last]++) {
         uint64_t place = 0;
@@ -622,7 +626,8 @@ static void write_saved(const lanes_state *s, const lanes_lane *lane, const char
     static const int8_t kind[] = {[1] = 0, [4] = 1, [8] = 2};
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
-    int64_t bytes = p->element_bytes[OPERAND_SAVED], step = p->stride[OPERAND_SAVED][p->spatial - 1];
+    int64_t bytes = p->element_bytes[OPERAND_SAVED],
+            step = p->stride[OPERAND_SAVED][p->spatial - 1];
     char *to = output_at(s, lane, OPERAND_SAVED, o);
     int64_t run = step == plan->channels ? n : 1;
     for (int64_t k = 0; k < n; k += run)

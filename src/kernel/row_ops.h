@@ -138,6 +138,7 @@ typedef struct tarn_asked {
 typedef struct tarn_lane_span {
     int64_t at;
     int32_t lo, hi;
+    int32_t alike; /* windows from this one on that have the same taps, evenly apart */
 } tarn_lane_span;
 
 /* A step of a sum: n taps, 1 to 4, in halves, from `at` on; the sum of them takes in as many of those
