@@ -60,7 +60,7 @@ static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
 /* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
 static bool windows_are_inside(const tarn_axis *axis)
 {
-    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 12 };
+    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 16 };
     if (axis->adaptive)
         return true;
     return axis->kernel <= MOST_TAPS && axis->stride <= MOST_STEP && axis->dilation <= axis->size &&
@@ -81,40 +81,33 @@ static bool rows_are_contiguous(const tarn_problem *problem, tarn_pass pass)
     return reads && writes;
 }
 
-/* Bytes of an element as it is computed: see set_core() in lanes.c. */
-static int64_t lane_core_bytes(const tarn_problem *problem)
-{
-    int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype);
-    return problem->op != TARN_AVG                           ? bytes
-           : means_fit_f32(problem->dtype, taps_of(problem)) ? 4
-                                                             : 8;
-}
-
-/* Windows whose cells fit a tile with the shortest vectors, and whose taps fit the tables. */
+/* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if they are
+ * turned. Short integers are summed in f32. */
 static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 {
-    enum { MOST_TILE_BYTES = 12 << 10, MOST_TAP_ROWS = 256, MOST_STEPS = 128 };
+    enum { MOST_TILE_BYTES = 20 << 10, MOST_TAP_ROWS = 256, MOST_STEPS = 128 };
     int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype), cells = 1, tap_rows = 1;
+    bool sums = problem->op == TARN_AVG;
     if (!forward_accepts(problem, pass))
         return false;
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
+        int64_t extent = axis->adaptive ? axis->kernel + 2 : (axis->kernel - 1) * axis->dilation + 1;
         if (!windows_are_inside(axis))
             return false;
-        int64_t extent = axis->adaptive ? axis->kernel : (axis->kernel - 1) * axis->dilation + 1;
-        cells *= min_i64(extent + 2 * axis->adaptive, axis->size);
+        cells *= min_i64(extent, axis->size);
         tap_rows *= a + 1 < problem->spatial ? axis->kernel : 1;
-        if (cells > MOST_TILE_BYTES || tap_rows > MOST_TAP_ROWS)
+        if (cells > INT32_MAX || tap_rows > MOST_TAP_ROWS)
             return false;
     }
-    if (bytes == 1 && is_extreme(problem) && taps_of(problem) > 256)
-        return false;
     int64_t first = problem->spatial > 1 ? problem->axis[0].kernel : 1;
-    if (problem->op == TARN_AVG && tap_rows / first * (first / 4 + 2) > MOST_STEPS)
+    if (sums && (tap_rows / first * (first / 4 + 2) > MOST_STEPS ||
+                 (bytes < 4 && !means_fit_f32(problem->dtype, taps_of(problem)))))
         return false;
-    bool turned = problem->lanes * bytes < 16;
-    int64_t cell = 16 / bytes * lane_core_bytes(problem) * (turned ? problem->lanes : 1);
-    return cells * cell <= MOST_TILE_BYTES && (!turned || rows_are_contiguous(problem, pass));
+    if (!sums && bytes < 4 && taps_of(problem) > 1 << (8 * bytes))
+        return false;
+    return problem->lanes * bytes >= 16 || (cells * problem->lanes * 16 <= MOST_TILE_BYTES &&
+                                            rows_are_contiguous(problem, pass));
 }
 
 static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
@@ -278,13 +271,13 @@ static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes,
             planes = problem->planes;
     bool turned = pixel < 16, sums = problem->op == TARN_AVG;
-    int64_t core = lane_core_bytes(problem), width = vector / bytes;
+    int64_t width = vector / bytes;
     cost c = costs[turned][sums][converts(problem)];
     c.tap *= codes ? 2 : 1;
     double taps = (double)taps_of(problem), waste = 1, cells;
     if (turned) {
         const tarn_axis *axis = &problem->axis[0];
-        cells = cells_read(problem, TILE_BYTES / (width * core * problem->lanes));
+        cells = cells_read(problem, TILE_BYTES / (vector * problem->lanes));
         if (planes < width) /* bands fill lanes, unless windows differ */
             waste = (double)width /
                     (double)min_i64(width, axis->adaptive ? planes : planes * axis->out);
@@ -294,8 +287,6 @@ static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector
         cells = 1;
         for (int a = 0; a < problem->spatial; a++)
             cells *= (double)problem->axis[a].size / (double)problem->axis[a].out;
-        if (converts(problem))
-            cells = cells_read(problem, TILE_BYTES / (width * core));
     }
     return cost_of(c, taps, cells) * waste;
 }

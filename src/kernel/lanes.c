@@ -1,7 +1,6 @@
 /* The engine "lanes": what is computed in, boxes, and what takes the lanes. See lanes.h for the idea. */
 #include "lanes.h"
 #include "engines.h"
-#include "row_types.h"
 
 static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const tarn_row_ops *ops, int in, int out);
@@ -18,54 +17,34 @@ void tarn_engine_lanes(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 
 /* ---- What is computed in -------------------------------------------------------------------- */
 
-static int64_t count_taps(const tarn_problem *p)
-{
-    int64_t taps = 1;
-    for (int a = 0; a < p->spatial; a++)
-        taps *= p->axis[a].kernel;
-    return taps;
-}
-
 /* How the dtype is compared. For min, the order is reversed. */
 static void set_key(lanes_plan *plan)
 {
-    static const struct {
-        int8_t key, by_order, core, core_by_order;
-        bool is_unsigned;
-    } types[TARN_DTYPES] = {
-        [TARN_F64] = {KEY_F64, KEY_ORDER_F64, CORE_F64, CORE_I64, false},
-        [TARN_F32] = {KEY_F32, KEY_ORDER_F32, CORE_F32, CORE_I32, false},
-        [TARN_F16] = {KEY_F16, KEY_ORDER_F16, CORE_I16, CORE_I16, false},
-        [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16, CORE_I16, CORE_I16, false},
-        [TARN_I8] = {KEY_8, KEY_8, CORE_I8, CORE_I8, false},
-        [TARN_U8] = {KEY_8, KEY_8, CORE_I8, CORE_I8, true},
-        [TARN_I16] = {KEY_16, KEY_16, CORE_I16, CORE_I16, false},
-        [TARN_U16] = {KEY_16, KEY_16, CORE_I16, CORE_I16, true},
-        [TARN_I32] = {KEY_32, KEY_32, CORE_I32, CORE_I32, false},
-        [TARN_U32] = {KEY_32, KEY_32, CORE_I32, CORE_I32, true},
-        [TARN_I64] = {KEY_64, KEY_64, CORE_I64, CORE_I64, false},
-        [TARN_U64] = {KEY_64, KEY_64, CORE_I64, CORE_I64, true},
-    };
+    static const tarn_key keys[TARN_DTYPES][2] = {
+        [TARN_F64] = {KEY_F64, KEY_ORDER_F64}, [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
+        [TARN_F16] = {KEY_F16, KEY_ORDER_F16}, [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
+        [TARN_I8] = {KEY_8, KEY_8},            [TARN_U8] = {KEY_8, KEY_8},
+        [TARN_I16] = {KEY_16, KEY_16},         [TARN_U16] = {KEY_16, KEY_16},
+        [TARN_I32] = {KEY_32, KEY_32},         [TARN_U32] = {KEY_32, KEY_32},
+        [TARN_I64] = {KEY_64, KEY_64},         [TARN_U64] = {KEY_64, KEY_64}};
     tarn_dtype dtype = plan->p->dtype;
-    plan->key = (tarn_key)(plan->by_order ? types[dtype].by_order : types[dtype].key);
-    plan->core = (tarn_core)(plan->by_order ? types[dtype].core_by_order : types[dtype].core);
-    uint64_t sign = UINT64_C(1) << (8 * core_bytes(plan->core) - 1);
-    plan->flip = types[dtype].is_unsigned ? sign : 0;
+    uint64_t sign = UINT64_C(1) << (8 * plan->element - 1);
+    bool is_unsigned =
+        dtype == TARN_U8 || dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64;
+    plan->key = keys[dtype][plan->by_order];
+    plan->flip = is_unsigned ? sign : 0;
     if (plan->p->op == TARN_MIN)
-        plan->flip ^= plan->core >= CORE_F32 ? sign : ~UINT64_C(0);
-    plan->converts = plan->key > KEY_F64;
+        plan->flip ^= plan->key == KEY_F32 || plan->key == KEY_F64 ? sign : ~UINT64_C(0);
 }
 
-static void set_core(lanes_plan *plan)
+static void set_types(lanes_plan *plan)
 {
     const tarn_problem *p = plan->p;
-    if (plan->sums) {
-        plan->core = means_fit_f32(p->dtype, count_taps(p)) ? CORE_F32 : CORE_F64;
-        plan->converts = p->dtype != (plan->core == CORE_F32 ? TARN_F32 : TARN_F64);
-    } else
+    plan->element = plan->bytes = p->element_bytes[TARN_X];
+    if (!plan->sums)
         set_key(plan);
-    plan->bytes = core_bytes(plan->core);
-    plan->element = p->element_bytes[TARN_X];
+    else if (plan->element < 8)
+        plan->bytes = p->dtype == TARN_I32 || p->dtype == TARN_U32 ? 8 : 4;
 }
 
 /* ---- Boxes ---------------------------------------------------------------------------------- */
@@ -100,41 +79,36 @@ static extent extent_of(const lanes_plan *plan, const int64_t *n)
 static bool set_arena(lanes_plan *plan, const int64_t *n)
 {
     extent e = extent_of(plan, n);
-    int64_t cell = plan->lanes * plan->bytes;
-    bool turned = plan->cells == CELLS_TURNED, tile = plan->cells != CELLS_IN_PLACE;
-    int64_t kept = turned ? e.outputs : e.row_outputs;
-    plan->value_bytes = (kept * cell + 63) / 64 * 64;
-    plan->tile_bytes = tile ? (max_i64(e.cells, turned ? e.outputs : 0) * cell + 63) / 64 * 64 : 0;
+    int64_t kept = plan->turned ? e.outputs : e.row_outputs, tile = 0;
+    if (plan->turned)
+        tile = max_i64(e.cells * plan->element, e.outputs * (plan->codes ? plan->bytes : 0));
+    plan->tile_bytes = (tile * plan->lanes + 63) / 64 * 64;
+    plan->value_bytes = (kept * plan->lanes * plan->bytes + 63) / 64 * 64;
     return e.row_outputs <= MOST_OUTPUTS &&
            plan->tile_bytes + plan->value_bytes * (plan->codes ? 2 : 1) <= LANE_ARENA_BYTES;
 }
 
-/* Whether a single window fits, if it is found to be odd: what is turned then is so already. */
+/* Whether a single window fits, if it is found to be odd. */
 static bool fits_by_order(const lanes_plan *plan, const int64_t *n)
 {
     lanes_plan ordered = *plan;
-    ordered.codes |= !plan->sums && plan->cells == CELLS_TURNED;
+    ordered.codes = !plan->sums;
     return set_arena(&ordered, n);
 }
 
-/* What a box costs for each output, in vectors: each row, and each cell if channels do not follow
- * those of the cell before, takes a call. */
+/* The cells that a box reads for each output; a row costs as much as some more. */
 static double box_cost(const lanes_plan *plan, const int64_t *n)
 {
-    enum { ROW_COST = 16, CELL_COST = 8 };
+    enum { ROW_COST = 16 };
     extent e = extent_of(plan, n);
-    bool calls = plan->cells == CELLS_CONVERTED &&
-                 plan->p->stride[plan->in][plan->p->spatial - 1] != plan->channels;
-    double vectors = (double)(plan->lanes * plan->bytes) / plan->ops->vector_bytes;
-    double cost = (double)e.rows * ROW_COST + (double)e.cells * (vectors + (calls ? CELL_COST : 0));
-    return cost / ((double)e.outputs * vectors);
+    return (double)(e.rows * ROW_COST / plan->channels + e.cells) / (double)e.outputs;
 }
 
 /* Boxes grow on the axis where that saves most, as long as they fit. False if none does. */
 static bool set_box(lanes_plan *plan)
 {
     int64_t *n = plan->most;
-    int spatial = plan->p->spatial, first = plan->cells == CELLS_IN_PLACE ? spatial - 1 : 0;
+    int spatial = plan->p->spatial, first = plan->turned ? 0 : spatial - 1;
     for (int a = 0; a < spatial; a++)
         n[a] = 1;
     if (!fits_by_order(plan, n) || !set_arena(plan, n))
@@ -169,28 +143,15 @@ static bool set_box(lanes_plan *plan)
     return set_arena(plan, n);
 }
 
-/* Which of `group` channels go together: few make large boxes, many make long rows. */
-static bool set_channels(lanes_plan *plan, int64_t group)
+/* Channels that go together: all, or as many as leave room for a few windows. */
+static void set_channels(lanes_plan *plan)
 {
     enum { MOST_BYTES = 4 << 10 };
-    int64_t least = plan->ops->vector_bytes / plan->element, best = 0;
-    double cost = 0;
-    for (int64_t channels = group;; channels = (channels / 2 + least - 1) / least * least) {
-        plan->channels = plan->lanes = max_i64(channels, least);
-        if (plan->lanes * plan->bytes <= MOST_BYTES && set_box(plan)) {
-            double next = box_cost(plan, plan->most);
-            if (best == 0 || next < cost) {
-                best = plan->lanes;
-                cost = next;
-            }
-            if (plan->cells == CELLS_IN_PLACE)
-                break;
-        }
-        if (channels <= least)
-            break;
-    }
-    plan->channels = plan->lanes = best;
-    return best > 0 && set_box(plan);
+    int64_t lanes = plan->p->lanes, vector = plan->ops->vector_bytes / plan->bytes;
+    int64_t blocks = (lanes * plan->bytes + MOST_BYTES - 1) / MOST_BYTES;
+    plan->channels = min_i64(lanes, ((lanes + blocks - 1) / blocks + vector - 1) / vector * vector);
+    plan->lanes = plan->channels;
+    set_box(plan);
 }
 
 /* Whether pixels fill vectors of some family. */
@@ -204,17 +165,16 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
     const tarn_problem *p = plan->p;
     plan->sums = p->op == TARN_AVG;
     plan->other = t->base[TARN_INDICES] ? TARN_INDICES : t->base[TARN_DY] ? TARN_DY : -1;
-    plan->codes = !plan->sums && (plan->by_order || t->base[OPERAND_SAVED] || plan->other >= 0);
-    memcpy(plan->axis, p->axis, sizeof plan->axis);
-    set_core(plan);
-    if (!has_channels(p))
-        return;
-    while (p->lanes * plan->element < plan->ops->vector_bytes)
-        plan->ops = plan->ops->narrower;
-    plan->cells = plan->converts ? CELLS_CONVERTED : CELLS_IN_PLACE;
+    plan->codes = !plan->sums && (t->base[OPERAND_SAVED] || plan->other >= 0);
+    plan->turned = !has_channels(p);
     plan->width = 1;
-    while (!set_channels(plan, p->lanes))
+    memcpy(plan->axis, p->axis, sizeof plan->axis);
+    set_types(plan);
+    if (plan->turned)
+        return;
+    while (p->lanes * plan->bytes < plan->ops->vector_bytes)
         plan->ops = plan->ops->narrower;
+    set_channels(plan);
 }
 
 /* ---- Lanes of planes and bands -------------------------------------------------------------- */
@@ -224,7 +184,6 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
 static bool set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, int64_t windows)
 {
     const tarn_problem *p = plan->p;
-    plan->cells = CELLS_TURNED;
     plan->channels = p->lanes;
     plan->banded = banded;
     plan->axis[0] = p->axis[0];
@@ -360,7 +319,7 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
 {
     _Alignas(64) char arena[LANE_ARENA_BYTES + SCRATCH_SLACK];
     lanes_state s;
-    lanes_plan plan = {.p = p, .ops = ops, .in = in, .out = out, .cells = CELLS_TURNED};
+    lanes_plan plan = {.p = p, .ops = ops, .in = in, .out = out};
     s.arena = arena;
     s.used = 0;
     set_plan(&plan, t);
@@ -376,21 +335,11 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
 static void run_by_order(lanes_state *s, const lanes_plan *plan, const lanes_box *box)
 {
     lanes_plan ordered = *plan;
-    lanes_lane lane = s->lane[0];
     ordered.by_order = ordered.codes = true;
-    set_core(&ordered);
-    if (plan->cells == CELLS_TURNED)
-        set_box(&ordered);
-    else {
-        ordered.cells = CELLS_CONVERTED;
-        set_channels(&ordered, plan->channels);
-    }
+    set_types(&ordered);
+    set_box(&ordered);
     tarn_lanes_begin(s, &ordered);
-    for (int64_t channel = 0; channel < plan->channels; channel += ordered.channels) {
-        move_lane(s, plan->p, lane.base, min_i64(channel, plan->channels - ordered.channels));
-        run_boxes(s, &ordered, box);
-    }
-    s->lane[0] = lane;
+    run_boxes(s, &ordered, box);
     tarn_lanes_begin(s, plan);
 }
 

@@ -1,13 +1,12 @@
 /* The engine "lanes": max, min and avg of any window, with winners, indices and tangents on request.
  *
- *     x -> cells of a tile -> windows, lane by lane -> results
+ *     x -> cells -> windows, lane by lane -> results
  *
  * Every lane of a vector has a plane of its own, and windows walk from cell to cell, a cell being a
  * vector or more. So a window costs its taps divided by the lanes, whatever its stride, dilation,
  * padding or rank, and nothing is shuffled. Lanes come from
  *
- *   channels last, at least a vector of channels: the channels. Cells are read where they lie, or
- *     from a tile, if they must be converted.
+ *   channels last, at least a vector of channels: the channels. Cells are read where they lie.
  *   anything else: as many planes as a vector has lanes, whose rows are turned (transposed) to
  *     cells of a tile, and whose results are turned back. A cell has all channels of each plane. If
  *     planes are few, several *bands* of windows of one plane take lanes: as many windows on the
@@ -26,7 +25,7 @@
 
 enum {
     LANE_ARENA_BYTES = 26 << 10, /* tile and results */
-    STAGING_BYTES = 2 << 10,     /* turned elements before they are converted; numbers of taps */
+    STAGING_BYTES = 2 << 10,     /* numbers of taps, or divisors */
     MOST_OUTPUTS = 128,          /* of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
     MOST_STEPS = 128,            /* of sums over them */
@@ -38,8 +37,6 @@ typedef struct lanes_taps {
     int64_t lo, hi, step; /* taps of an axis that exist; bytes from one to the next */
 } lanes_taps;
 
-typedef enum { CELLS_IN_PLACE, CELLS_CONVERTED, CELLS_TURNED } lane_cells;
-
 /* Where a winner lies: in bytes of x; in bytes of dx, or as a position [M5], as is asked for. */
 enum { PLACE_IN_X, PLACE_OTHER, PLACES_OF_TAPS };
 
@@ -49,13 +46,10 @@ typedef struct lanes_plan {
     int in, out; /* X and Y, or DX and DY for tangents of averages */
     int other;   /* of winners: INDICES, DY, or -1 */
     bool sums, codes, by_order;
-    bool converts; /* elements are not what is computed in */
-    tarn_core core;
     tarn_key key;
     uint64_t flip;
-    int64_t bytes, element; /* of the core; of the dtype */
-    lane_cells cells;
-    bool banded;
+    int64_t element, bytes; /* of the dtype; of a sum, a key or a code */
+    bool turned, banded;
     int64_t channels;                 /* of a cell that go together */
     int64_t width, lanes;             /* planes, or bands, of a cell; its elements */
     tarn_axis axis[TARN_MAX_SPATIAL]; /* the problem's; of bands, the first one has no border */

@@ -5,7 +5,8 @@ static void set_cells(lanes_state *s, lanes_box *box);
 static void fill_tile(lanes_state *s, const lanes_box *box);
 static void set_spans(lanes_state *s, const lanes_box *box);
 static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
-static void write_row(lanes_state *s, const lanes_box *box, const int64_t *o);
+static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
+                        int64_t n);
 static void write_turned(lanes_state *s, const lanes_box *box);
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
 
@@ -15,7 +16,8 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
     int64_t o[TARN_MAX_SPATIAL], index = 0;
     s->odd = false;
     set_cells(s, box);
-    fill_tile(s, box);
+    if (plan->turned)
+        fill_tile(s, box);
     set_spans(s, box);
     memcpy(o, box->o, sizeof o);
     do {
@@ -24,11 +26,11 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
         fold_row(s, box, o, index);
         if (plan->sums)
             divide_row(s, box, o, index);
-        if (plan->cells != CELLS_TURNED && !plan->sums && !s->odd)
-            write_row(s, box, o);
+        if (plan->codes && !plan->turned && !s->odd)
+            write_codes(s, &s->lane[0], s->codes, o, box->n[plan->p->spatial - 1]);
         index++;
     } while (next_in_box(o, box->o, box->n, plan->p->spatial - 1));
-    if (plan->cells == CELLS_TURNED && !s->odd)
+    if (plan->turned && !s->odd)
         write_turned(s, box);
 }
 
@@ -39,8 +41,8 @@ static void set_cells(lanes_state *s, lanes_box *box)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
-    bool in_place = plan->cells == CELLS_IN_PLACE;
-    int64_t step = plan->lanes * plan->bytes;
+    bool in_place = !plan->turned;
+    int64_t step = plan->lanes * plan->element;
     for (int a = p->spatial - 1; a >= 0; a--) {
         const tarn_axis *axis = &plan->axis[a];
         tarn_span first = window_taps(axis, box->o[a]),
@@ -70,62 +72,33 @@ static int run_axis(const tarn_problem *p, int operand, const int64_t *n, int64_
     return a;
 }
 
-static void convert(lanes_state *s, char *to, const char *from, int64_t n)
-{
-    const lanes_plan *plan = s->plan;
-    if (!plan->sums)
-        s->odd |= plan->ops->key[plan->key](to, from, plan->flip, n);
-    else if (plan->core == CORE_F32)
-        plan->ops->terms_f32[plan->p->dtype]((float *)(void *)to, from, n);
-    else
-        plan->ops->terms_f64[plan->p->dtype]((double *)(void *)to, from, n);
-}
-
 static int width_of(int64_t bytes)
 {
     return bytes == 1 ? CORE_I8 : bytes == 2 ? CORE_I16 : bytes == 4 ? CORE_I32 : CORE_I64;
 }
 
-/* n elements of each lane's row become n columns of the tile. */
-static void turn_run(lanes_state *s, char *to, const char **rows, int64_t n)
-{
-    const lanes_plan *plan = s->plan;
-    int64_t column = plan->width * plan->element, most = STAGING_BYTES / column;
-    int width = width_of(plan->element);
-    if (!plan->converts) {
-        plan->ops->turn[width](to, (const void *const *)rows, n);
-        return;
-    }
-    for (int64_t k = 0, some; k < n; k += some) {
-        some = min_i64(most, n - k);
-        plan->ops->turn[width](s->staging, (const void *const *)rows, some);
-        convert(s, to + k * plan->width * plan->bytes, s->staging, some * plan->width);
-        for (int lane = 0; lane < plan->width; lane++)
-            rows[lane] += some * plan->element;
-    }
-}
-
-/* What stands for a cell outside x, in the low bytes: the least key, or 0. */
+/* What stands for a cell outside x, in the low bytes: what no tap is below, or 0. */
 static uint64_t outside(const lanes_plan *plan)
 {
-    uint64_t flip = plan->converts ? 0 : plan->flip;
-    switch (plan->core) {
-    case CORE_F32:
-        return plan->sums ? 0 : UINT64_C(0xff800000) ^ flip;
-    case CORE_F64:
-        return plan->sums ? 0 : UINT64_C(0xfff0000000000000) ^ flip;
-    default:
-        return UINT64_C(1) << (8 * plan->bytes - 1) ^ flip;
-    }
+    static const uint64_t infinities[] = {[TARN_F64] = 0x7ff0000000000000,
+                                          [TARN_F32] = 0x7f800000,
+                                          [TARN_F16] = 0x7c00,
+                                          [TARN_BF16] = 0x7f80};
+    uint64_t sign = UINT64_C(1) << (8 * plan->element - 1);
+    if (plan->sums)
+        return 0;
+    if (plan->p->dtype <= TARN_BF16)
+        return infinities[plan->p->dtype] | (plan->p->op == TARN_MAX ? sign : 0);
+    return sign ^ plan->flip;
 }
 
 /* In one lane of n columns. */
 static void clear_lane(const lanes_plan *plan, char *to, int lane, int64_t n)
 {
     uint64_t element = outside(plan);
-    to += lane * plan->bytes;
-    for (; n > 0; n--, to += plan->width * plan->bytes)
-        memcpy(to, &element, (size_t)plan->bytes);
+    to += lane * plan->element;
+    for (; n > 0; n--, to += plan->width * plan->element)
+        memcpy(to, &element, (size_t)plan->element);
 }
 
 /* Where a lane's cell c is on the first axis of x. */
@@ -140,7 +113,7 @@ static void turn_cells(lanes_state *s, char *to, const int64_t *c, int64_t n)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
-    const char *rows[MOST_VECTOR_LANES];
+    const char *rows[MOST_VECTOR_LANES] = {NULL};
     bool outside[MOST_VECTOR_LANES], any = false;
     for (int k = 0; k < plan->width; k++) {
         const lanes_lane *lane = &s->lane[k];
@@ -153,7 +126,7 @@ static void turn_cells(lanes_state *s, char *to, const int64_t *c, int64_t n)
             at[0] = 0;
         rows[k] = lane->base[plan->in] + offset_of(p, plan->in, at) * p->element_bytes[plan->in];
     }
-    turn_run(s, to, rows, n);
+    plan->ops->turn[width_of(plan->element)](to, (const void *const *)rows, n);
     for (int k = 0; any && k < plan->width; k++)
         if (outside[k])
             clear_lane(plan, to, k, n);
@@ -164,7 +137,7 @@ static void turn_line(lanes_state *s, const lanes_box *box)
 {
     const lanes_plan *plan = s->plan;
     int64_t size = plan->p->axis[0].size, lo = 0, hi = box->cells[0], one = plan->channels;
-    int64_t column = plan->lanes * plan->bytes;
+    int64_t column = plan->lanes * plan->element;
     for (int k = 0; k < plan->width; k++) {
         int64_t first = cell_in_x(plan, &s->lane[k], box->first[0]);
         lo = max_i64(lo, -first);
@@ -196,10 +169,7 @@ static void fill_tile(lanes_state *s, const lanes_box *box)
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
     int64_t c[TARN_MAX_SPATIAL], n = plan->channels;
-    bool turned = plan->cells == CELLS_TURNED;
     char *to = s->tile;
-    if (plan->cells == CELLS_IN_PLACE)
-        return;
     if (plan->banded && p->spatial == 1) {
         turn_line(s, box);
         return;
@@ -209,16 +179,9 @@ static void fill_tile(lanes_state *s, const lanes_box *box)
         n *= box->cells[a];
     memcpy(c, box->first, sizeof c);
     do {
-        if (is_read(plan, c, axes)) {
-            if (turned)
-                turn_cells(s, to, c, n);
-            else
-                convert(s, to,
-                        s->lane[0].base[plan->in] +
-                            offset_of(p, plan->in, c) * p->element_bytes[plan->in],
-                        n);
-        }
-        to += n * plan->width * plan->bytes;
+        if (is_read(plan, c, axes))
+            turn_cells(s, to, c, n);
+        to += n * plan->width * plan->element;
     } while (next_in_box(c, box->first, box->cells, axes));
 }
 
@@ -356,15 +319,16 @@ static void fold(lanes_state *s, int64_t first, int64_t n)
     row.spans += first;
     row.to += first * row.to_step;
     row.codes += plan->codes ? first * row.codes_step : 0;
-    s->odd |= plan->sums    ? plan->ops->sum_lanes[plan->core](&row)
-              : plan->codes ? plan->ops->best_codes_lanes[plan->core](&row)
-                            : plan->ops->best_lanes[plan->core](&row);
+    s->odd |= plan->sums    ? plan->ops->sum_lanes[plan->p->dtype](&row)
+              : plan->codes ? plan->ops->best_codes_lanes[plan->key](&row)
+                            : plan->ops->best_lanes[plan->key](&row);
 }
 
 /* Whether values are what is written, and can be where they are made. */
 static bool writes_y(const lanes_state *s)
 {
-    return s->plan->cells == CELLS_IN_PLACE && !s->plan->sums && s->lane[0].base[TARN_Y];
+    const lanes_plan *plan = s->plan;
+    return !plan->turned && !plan->sums && !plan->by_order && s->lane[0].base[TARN_Y];
 }
 
 static char *output_at(const lanes_state *s, const lanes_lane *lane, int operand, const int64_t *o)
@@ -383,7 +347,7 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
     const tarn_problem *p = plan->p;
     int last = p->spatial - 1;
     int64_t cell = plan->lanes * plan->bytes, n = box->n[last], kept = 0;
-    if (plan->cells == CELLS_TURNED)
+    if (plan->turned)
         kept = index * n * cell;
     set_rows(s, o);
     s->row.to = writes_y(s) ? output_at(s, &s->lane[0], TARN_Y, o) : s->values + kept;
@@ -427,7 +391,7 @@ static void put_divisor(const lanes_state *s, int64_t divisor, char *to)
 {
     float single = (float)divisor;
     double wide = (double)divisor;
-    memcpy(to, s->plan->core == CORE_F32 ? (void *)&single : (void *)&wide, (size_t)s->plan->bytes);
+    memcpy(to, s->plan->bytes == 4 ? (void *)&single : (void *)&wide, (size_t)s->plan->bytes);
 }
 
 /* Divisors of the window k of a row, for each lane; returns whether they are the same. `before` is
@@ -450,7 +414,7 @@ static void divide(const lanes_plan *plan, char *to, const char *sums, const cha
                    int64_t step, int64_t n)
 {
     const void *from = sums, *by = divisors;
-    if (plan->core == CORE_F32)
+    if (plan->bytes == 4)
         plan->ops->means_f32[plan->p->dtype](to, from, by, step, n);
     else
         plan->ops->means_f64[plan->p->dtype](to, from, by, step, n);
@@ -476,7 +440,7 @@ static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, i
     const tarn_problem *p = plan->p;
     int last = p->spatial - 1;
     int64_t n, end = box->n[last], before[MOST_VECTOR_LANES];
-    bool turned = plan->cells == CELLS_TURNED;
+    bool turned = plan->turned;
     const char *sums = s->row.to;
     int64_t step = turned ? plan->lanes * plan->element
                           : p->stride[plan->out][last] * p->element_bytes[plan->out];
@@ -550,7 +514,7 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
                              .spans = s->spans,
                              .row_at = s->row_at,
                              .row_codes = s->row_codes,
-                             .flip = plan->converts ? 0 : plan->flip,
+                             .flip = plan->flip,
                              .first_codes = s->first_codes,
                              .steps = s->steps,
                              .axes = plan->p->spatial - 1};
@@ -648,25 +612,6 @@ static void write_codes(lanes_state *s, const lanes_lane *lane, const char *code
         look_up(s, lane, codes, o, n, plan->other, PLACE_OTHER);
 }
 
-/* Extremes of channels: a row of windows. */
-static void write_row(lanes_state *s, const lanes_box *box, const int64_t *o)
-{
-    const lanes_plan *plan = s->plan;
-    const tarn_problem *p = plan->p;
-    int last = p->spatial - 1;
-    int64_t n = box->n[last], step = p->stride[TARN_Y][last];
-    if (s->lane[0].base[TARN_Y] && plan->converts && !plan->by_order) {
-        char *to = output_at(s, &s->lane[0], TARN_Y, o);
-        int64_t run = step == plan->channels ? n : 1;
-        for (int64_t k = 0; k < n; k += run)
-            plan->ops->unkey[plan->key](to + k * step * plan->element,
-                                        s->values + k * plan->channels * plan->bytes, plan->flip,
-                                        run * plan->channels);
-    }
-    if (plan->codes)
-        write_codes(s, &s->lane[0], s->codes, o, n);
-}
-
 /* ---- Back to rows --------------------------------------------------------------------------- */
 
 static void turn_values_back(lanes_state *s, const lanes_box *box)
@@ -713,11 +658,8 @@ static void write_turned(lanes_state *s, const lanes_box *box)
     int64_t n = plan->channels;
     for (int a = 0; a < plan->p->spatial; a++)
         n *= box->n[a];
-    if (s->lane[0].base[plan->out] && !plan->by_order) {
-        if (!plan->sums && plan->converts)
-            plan->ops->unkey[plan->key](s->values, s->values, plan->flip, n * plan->width);
+    if (s->lane[0].base[plan->out] && !plan->by_order)
         turn_values_back(s, box);
-    }
     if (plan->codes)
         turn_codes_back(s, box, n);
 }

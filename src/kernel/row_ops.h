@@ -226,12 +226,14 @@ typedef struct tarn_row_ops {
 
     /* ---- Windows that walk cells ---- */
 
-    /* The greatest taps; true if one is NaN, in which case results may be anything. Where all taps
-     * are the least value there is, the code is that of first_codes. */
-    bool (*best_lanes[CORES])(const tarn_lane_row *row);
-    bool (*best_codes_lanes[CORES])(const tarn_lane_row *row);
-    /* Sums in halves [S2], of CORE_F32 and CORE_F64; as `sum`. Always false. */
-    bool (*sum_lanes[CORES])(const tarn_lane_row *row);
+    /* The greatest taps, as values; true if a tap is what the keys cannot order (NaN; of f16 and bf16
+     * -0, too), in which case results may be anything. Where no tap is above the least there is, an
+     * infinity of floats, the code is that of first_codes. KEY_ORDER_... have codes only, and no
+     * values that tell. */
+    bool (*best_lanes[KEYS])(const tarn_lane_row *row);
+    bool (*best_codes_lanes[KEYS])(const tarn_lane_row *row);
+    /* Sums in halves [S2]: f64 of f64, i32 and u32, f32 of others up to 32 bits. As `sum`; false. */
+    bool (*sum_lanes[TARN_DTYPES])(const tarn_lane_row *row);
 
     /* ---- Between rows and columns, by width ---- */
 
