@@ -72,10 +72,8 @@ typedef enum {
  * integer of the core's width, so that signed comparison orders codes: CODE_ZERO is the least
  * integer. */
 
-/* The windows that read a cell, in scratch: where the first of n is. */
-typedef struct tarn_cell_list {
-    int32_t first, n;
-} tarn_cell_list;
+/* What a cell picks: a place, and one of these. */
+enum { PICK_MANY = INT32_MIN, PICK_NONE = 1 << 30, PICK_PLACE = PICK_NONE - 1 };
 
 /* A row of windows: the winners and gradients of its first; the row of cells that its first
  * taps read, below what rows are inside, and the place of a first cell. */
@@ -289,19 +287,15 @@ typedef struct tarn_row_ops {
      * n is a whole number of vectors. */
     void (*share_sums[TARN_BF16 + 1])(void *to, int64_t to_step, const void *const *from,
                                       int64_t from_step, int64_t k, int64_t n, int64_t rows);
-    /* Scratch to[i] = few[lists[i].first], or many[lists[i].first] where lists[i].n is above
-     * `fewest`, and 0 where it is 0. `many` may be NULL if that is nowhere so. f32: CORE_I32,
-     * f64: CORE_I64. */
-    void (*pick[WIDTHS])(void *to, int64_t to_step, const void *few, const void *many,
-                         int64_t from_step, const tarn_cell_list *lists, int64_t fewest, int64_t n,
-                         int64_t rows);
-    /* Scratch to[2*i] = even[i], to[2*i + 1] = odd[i], for rows of n elements of `to`. Rows
-     * that follow may be overwritten before their time, and up to SCRATCH_SLACK bytes behind
-     * the last. As `pick`. */
-    void (*weave[WIDTHS])(void *to, int64_t to_step, const void *even, const void *odd,
-                          int64_t from_step, int64_t n, int64_t rows);
-    /* to[i*step + j] = from[i] if j < copies, and otherwise 0, j in [0,step), i in [0,n). */
-    void (*repeat[WIDTHS])(void *to, const void *from, int64_t copies, int64_t step, int64_t n);
+    /* Pixel to[i] = few[place], where picks[i] is a place; many[place] where it is PICK_MANY |
+     * place, and 0 where it is PICK_NONE | place. Pixels and steps are in bytes; few and many are
+     * scratch, and of 2 bytes there are only few. The places of eight neighbours are among eight,
+     * of which the first one's is number `behind`; anywhere if that is negative. */
+    void (*pick)(void *to, int64_t to_step, const void *few, const void *many, int64_t from_step,
+                 const int32_t *picks, int behind, int64_t pixel, int64_t n, int64_t rows);
+
+    /* memcpy(), whose ways for thousands of bytes are slower on some machines. */
+    void (*copy)(void *to, const void *from, int64_t bytes);
 
     /* ---- Gradients of max and min (backward_winners.c, row_backward_winners.inc) ---- */
 
