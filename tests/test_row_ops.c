@@ -321,7 +321,8 @@ static void check_turns(rng *r, const family *f)
             check_turn(r, f, width, n, row_memory, &columns);
 }
 
-static void check_copy_past(rng *r, const family *f, const memory *m)
+/* Copies, past the caches and not. */
+static void check_copies(rng *r, const family *f, const memory *m)
 {
     static char expected[MOST_BYTES];
     for (int64_t bytes = 1; bytes < 300; bytes++) {
@@ -329,9 +330,49 @@ static void check_copy_past(rng *r, const family *f, const memory *m)
         char *to = guarded_place(&m->to, (size_t)bytes, rng_range(r, 0, 1));
         memcpy(expected, m->to.begin, m->to.capacity);
         memcpy(expected + (to - m->to.begin), from, (size_t)bytes);
-        f->ops->copy_past(to, from, bytes);
-        CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s copy_past of %d", f->name, (int)bytes);
+        (bytes % 2 ? f->ops->copy_past : f->ops->copy)(to, from, bytes);
+        CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s copies %d", f->name, (int)bytes);
     }
+}
+
+/* Two rows of n pixels that pick among PLACES, near each other or not; nothing else is written. */
+static void check_pick(rng *r, const family *f, const memory *m, int64_t pixel, int64_t n, int behind)
+{
+    enum { PLACES = 40, MOST_PICKS = 40 };
+    static char expected[MOST_BYTES], few[2 * PLACES * 80 + SCRATCH_SLACK], many[sizeof few];
+    int32_t picks[MOST_PICKS];
+    for (size_t i = 0; i < sizeof few; i++) {
+        few[i] = (char)rng_next(r);
+        many[i] = (char)rng_next(r);
+    }
+    int64_t first = rng_range(r, 2, PLACES - 10), bytes = n * pixel, gap = rng_range(r, 0, 1) * pixel;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = behind < 0 ? rng_range(r, 0, PLACES - 1) : first + rng_range(r, 0, 2);
+        static const int32_t kinds[] = {0, 0, PICK_NONE, PICK_MANY};
+        picks[i] = (int32_t)place | kinds[rng_range(r, 0, pixel == 2 ? 2 : 3)];
+    }
+    char *to = guarded_place(&m->to, (size_t)(2 * bytes + gap), rng_range(r, 0, 1));
+    memcpy(expected, m->to.begin, m->to.capacity);
+    for (int64_t i = 0; i < 2 * n; i++) {
+        int32_t pick = picks[i % n];
+        int64_t from = i / n * PLACES * pixel + (pick & PICK_PLACE) * pixel;
+        char *cell = expected + (to - m->to.begin) + i / n * gap + i * pixel;
+        memcpy(cell, (pick < 0 ? many : few) + from, (size_t)pixel);
+        if (pick & PICK_NONE)
+            memset(cell, 0, (size_t)pixel);
+    }
+    f->ops->pick(to, bytes + gap, few, pixel == 2 ? few : many, PLACES * pixel, picks, behind, pixel, n, 2);
+    CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s picks %d of %d bytes", f->name, (int)n,
+          (int)pixel);
+}
+
+static void check_picks(rng *r, const family *f, const memory *m)
+{
+    static const int64_t pixels[] = {2, 4, 8, 12, 16, 28, 32, 36, 64, 72};
+    for (size_t p = 0; p < sizeof pixels / sizeof pixels[0]; p++)
+        for (int64_t n = 1; n <= 40; n++)
+            for (int behind = -1; behind <= 2; behind += 3)
+                check_pick(r, f, m, pixels[p], n, behind);
 }
 
 static void test_folds(const family *f)
@@ -345,7 +386,8 @@ static void test_folds(const family *f)
         check_fold(&r, &c, &m);
     }
     check_turns(&r, f);
-    check_copy_past(&r, f, &m);
+    check_copies(&r, f, &m);
+    check_picks(&r, f, &m);
 }
 
 /* ---- From and to the dtypes ---- */

@@ -662,8 +662,8 @@ static int64_t windows_at_most(const mean_axis *a)
     return (a->tile - 1 + reach) / axis->stride + 1;
 }
 
-/* The kinds of runs of a tile at most. Without dilation, they end where a window begins or ends, and
- * where a period does. */
+/* The kinds of runs of a tile at most. Without dilation, they end where a window begins or ends,
+ * and where a period does. */
 static int64_t kinds_at_most(const mean_axis *a)
 {
     const tarn_axis *axis = a->axis;
