@@ -42,6 +42,7 @@ function readAddress() {
     Object.assign(state, idea ? parseFragment(fragmentOf(idea)) : wanted);
     if (!state.p) state.p = START;
     pinned = !!(state.sel || state.cell);
+    showAddress.idea = idea?.[0];
     open(location.hash.length < 2 || idea ? null : state.p);
 }
 
@@ -179,9 +180,12 @@ function layout() {
     });
     const [[top, bottom, overRows], [before, behind, overCols]] = margins;
     const room = $("figure").clientWidth, beside = room > 560, gap = Math.min(90, Math.max(40, room * 0.07));
+    const tall = Math.max(300, Math.min(480, innerHeight * 0.46));
+    $("figure").classList.toggle("beside", beside);
+    $("figure").style.columnGap = `${gap}px`;
     const lc = x.cols + before + behind, lr = x.rows + top + bottom;
     const across = beside ? (room - gap - 4) / (lc + Math.max(y.cols, 2)) : Math.min((room - 4) / lc, (room - 4) / y.cols);
-    const size = Math.max(Math.min(across, 480 / lr, 480 / y.rows, 54), Math.min(room / Math.max(lc, y.cols) / 2.2, 2));
+    const size = Math.max(Math.min(across, tall / lr, tall / y.rows, lr > 5 ? 54 : 66), Math.min(room / Math.max(lc, y.cols) / 2.2, 2));
     const snapped = size >= 2 ? Math.floor(size) : size;
     left.layout({ rows: x.rows, cols: x.cols, top, left: before, bottom, right: behind, beyond: [overRows, overCols], size: snapped });
     right.layout({ rows: y.rows, cols: y.cols, top: 0, left: 0, bottom: 0, right: 0, beyond: [0, 0], size: snapped });
@@ -275,7 +279,7 @@ function showRest() {
     const index = extreme() ? Number(engine.elements(INDICES)[sideY().element(o)]) : -1, rows = whoSaysWhat(engine, p, o, index);
     $("who").replaceChildren(h("thead", {}, h("tr", {}, h("td"), SYSTEMS.map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, rows.map(([question, cells]) => h("tr", {}, h("th", { scope: "row" }, question),
-            cells.map((c) => h("td", { class: c.mark === "≠" ? "differs" : "" }, h("b", {}, c.mark), ` ${c.text}`, h("small", {}, c.source)))))));
+            cells.map((c, i) => h("td", { class: c.mark === "≠" ? "differs" : "" }, i ? h("b", {}, c.mark) : null, ` ${c.text}`, h("small", {}, c.source)))))));
     $("code").textContent = CODES[+document.querySelector("#codes input:checked").value][1](p);
     $("hash").textContent = sha256(writeNpy(p.dtype, p.out, engine.bytes(Y)));
     $("hash-note").replaceChildren("of y.npy. With x.npy from here, ", h("code", {}, command(p)), " prints the same, on any machine.");
@@ -295,14 +299,15 @@ function showAddress() {
     const fragment = formatFragment(told);
     if (fragment !== location.hash) history.replaceState(null, "", fragment);
     const idea = GALLERY.findIndex((g) => g[0] === showAddress.idea);
-    $("idea").hidden = idea < 0;
+    $("idea-back").hidden = idea < 0;
     if (idea >= 0) { $("idea").querySelector("h2").textContent = `${idea + 1}. ${GALLERY[idea][1]}`; tell($("idea").querySelector("p"), GALLERY[idea][2]); }
 }
 
 function showHint() {
     const edits = CONTENT[state.view].edits;
     $("hint").textContent = note || (brush !== null ? `Painting ${edits}: drag over its cells. Escape ends it.`
-        : `Point at a cell of either grid, or move with the arrow keys; click or Enter pins it. Type over a cell of ${edits} to change it.`);
+        : pinned ? `Pinned: Escape, or another click, lets go. Enter or typing changes a cell of ${edits}.`
+        : `Point at a cell of either grid, or move with the arrow keys; a click or Space pins it. Enter or typing changes a cell of ${edits}.`);
 }
 
 function showSlices() {
@@ -340,6 +345,7 @@ function select(which, place, pin) {
     if (which === "right") state.sel = place;
     pinned = pin && !(same && pinned && pin === "toggle");
     hover = null;
+    showHint();
     const before = String(state.at);
     if (which === "right") follow();
     if (String(state.at) !== before) show();
@@ -579,7 +585,7 @@ function makeControls() {
             h("div", { class: "chips", role: "group", "aria-label": "Brush" }, h("button", { type: "button", id: "paint", "aria-pressed": "false", onclick: () => setBrush(brush === null ? parseNumber($("ink").value) ?? 9 : null) }, "Paint"),
                 h("input", { type: "text", id: "ink", "aria-label": "Value to paint", value: "9", size: 4, onchange: (e) => { if (brush !== null) setBrush(parseNumber(e.target.value) ?? 9); } }),
                 ["nan", "inf", "-inf", "-0"].map((v) => h("button", { type: "button", "data-ink": v, onclick: () => useInk(v) }, pretty(v)))),
-            h("div", { class: "row" }, h("label", { for: "file" }, "Picture or .npy"), h("input", { type: "file", id: "file", accept: "image/*,.npy", onchange: (e) => { if (e.target.files[0]) take(e.target.files[0]); e.target.value = ""; } }))));
+            h("label", { class: "file" }, "Drop or choose a picture or .npy", h("input", { type: "file", id: "file", accept: "image/*,.npy", onchange: (e) => { if (e.target.files[0]) take(e.target.files[0]); e.target.value = ""; } }))));
     $("controls").addEventListener("submit", (e) => e.preventDefault());
     segments($("views"), "view", [["value", "Value"], ["winners", "Winners"], ["vjp", "VJP"], ["jvp", "JVP"]], (v) => { state.view = v; hover = null; setBrush(null); compute(); showControls(); });
     segments($("codes"), "code", CODES.map(([name], i) => [i, name]), showRest);
@@ -768,7 +774,7 @@ function listen() {
         list.toggle("light", dark);
         if (p) show();
     });
-    addEventListener("hashchange", () => { showAddress.idea = null; readAddress(); });
+    addEventListener("hashchange", readAddress);
     addEventListener("resize", () => { if (p) show(); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (p) show(); });
     addEventListener("dragover", (e) => { e.preventDefault(); $("drop").hidden = false; });

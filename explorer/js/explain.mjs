@@ -53,7 +53,7 @@ export function explainWindow(engine, p, view, x, y, o) {
         tell.push(values.includes("NaN") ? "A NaN tap makes its window NaN [N6]." : "It is never below the greatest magnitude [N3].");
     }
     if (w.reals && padded && (extreme || p.op === "lp" || (p.op === "smooth" && !p.countPad)))
-        tell.push(` ${several(w.total - w.reals, "padding tap takes", "padding taps take")} no part [${extreme ? "M1" : p.op === "lp" ? "N1" : "L2"}].`);
+        tell.push(` ${several(w.total - w.reals, "tap lies", "taps lie")} outside the input and ${w.total - w.reals === 1 ? "takes" : "take"} no part [${extreme ? "M1" : p.op === "lp" ? "N1" : "L2"}].`);
     const shares = p.float && w.reals && p.work < HEAVY && engine.wasm.shares(at, view === "vjp" ? 1 : 0) === 0
         ? cells.map((i) => number(SHARES, i)) : null;
     if (view === "vjp" && p.float) tell.push(" " + backwards(p, number(GY, at), reached, winner, shares, w.reals));
@@ -67,8 +67,8 @@ export function explainWindow(engine, p, view, x, y, o) {
 function backwards(p, gy, reached, winner, shares, reals) {
     if (!reals) return `Its gradient gy = ${gy} goes nowhere.`;
     if (p.op === "avg") return shares ? `Of gy = ${gy} every real tap gets **${shares[0]}**, a quotient rounded once [A5].` : "";
-    if (p.op === "smooth") return `gy = ${gy} is shared out by weight: ${shares ? listed(shares, ", ") : "…"} [L5].`;
-    if (p.op === "lp") return `gy = ${gy} times sign(x)·(|x|/y)^(p−1): ${shares ? listed(shares, ", ") : "…"} [N5].`;
+    if (p.op === "smooth") return `gy = ${gy} is shared out by weight: ${shares ? listed(shares.map(short), ", ") : "…"} [L5].`;
+    if (p.op === "lp") return `gy = ${gy} times sign(x)·(|x|/y)^(p−1): ${shares ? listed(shares.map(short), ", ") : "…"} [N5].`;
     if (p.ties === "first" || reached.length === 1) return `ties=${p.ties} sends all of gy = **${gy}** to ${place(winner)} [M6].`;
     const share = shares?.find((s) => s !== "0");
     return p.ties === "all" ? `ties=all sends gy = **${gy}** whole to each of the ${reached.length} [M6].`

@@ -16,9 +16,12 @@ const svg = (tag, properties) => {
     return element;
 };
 
-const MOST_CELLS = 1600; // cells that are elements of the page
+const MOST_CELLS = 1600; // cells that keyboards and screen readers walk one by one; larger planes are one picture
+const TINY = 22; // pixels of a cell below which it shows no number
+const typeSize = (size) => Math.max(10, Math.min(18, size * 0.36));
 const rgb = (text) => [1, 3, 5].map((i) => parseInt(text.trim().slice(i, i + 2), 16));
 export const mix = (a, b, t) => rgb(a).map((v, i) => Math.round(v + (rgb(b)[i] - v) * t));
+const ramp = (a, b) => Array.from({ length: 256 }, (_, i) => mix(a, b, i / 255));
 
 // Where a value lies between the least and the greatest of its plane, 0 to 1; signed planes: how far from 0.
 export function scale(values, signed) {
@@ -28,7 +31,15 @@ export function scale(values, signed) {
         if (Number.isFinite(v)) { least = Math.min(least, v); greatest = Math.max(greatest, v); }
     }
     const most = Math.max(Math.abs(least), Math.abs(greatest)) || 1, range = greatest - least || 1;
-    return (v) => (!Number.isFinite(v) ? (v > 0 ? 1 : 0) : signed ? Math.abs(v) / most : (v - least) / range);
+    return (v) => (v !== v ? 0 : !Number.isFinite(v) ? (v > 0 || signed ? 1 : 0) : signed ? Math.abs(v) / most : (v - least) / range);
+}
+
+// The style sheet's colours, as ramps of 256.
+function palette(signed, picture) {
+    const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
+    const plus = signed ? ramp(colour("--card"), colour("--positive")) : picture ? ramp("#0b1a24", "#f6f2e6") : ramp(colour("--low"), colour("--high"));
+    return { plus, minus: signed ? ramp(colour("--card"), colour("--negative")) : plus, ink: colour("--ink"), card: colour("--card"), line: colour("--line"),
+             edge: colour("--edge"), hatch: colour("--hatch"), win: rgb(colour("--win")), odd: `rgb(${mix(colour("--card"), colour("--win"), 0.18)})`, sans: colour("--sans") };
 }
 
 export class Panel {
@@ -44,93 +55,114 @@ export class Panel {
 
     // shown: {rows, cols, top, left, bottom, right, beyond: [rows, cols of overhang in bottom, right], size}
     layout(shown) {
-        const { rows, cols, top, left, bottom, right, size } = shown;
+        const { rows, cols, top, left, bottom, right, size } = shown, key = JSON.stringify([shown, devicePixelRatio]);
         this.shown = shown;
-        const key = JSON.stringify(shown);
         if (key === this.key) return;
         this.key = key;
-        const all = (rows + top + bottom) * (cols + left + right);
-        this.picture = all > MOST_CELLS || size < 9;
+        const height = rows + top + bottom, width = cols + left + right, sharp = devicePixelRatio;
+        this.picture = height * width > MOST_CELLS || size < 9;
+        this.canvas = h("canvas", this.picture ? { role: "application", tabindex: 0, "aria-label": `${this.name}, ${rows} by ${cols} cells; arrow keys move, the sentence below tells` } : { "aria-hidden": "true" });
+        this.canvas.width = Math.round((width * size + 1) * sharp);
+        this.canvas.height = Math.round((height * size + 1) * sharp);
+        this.canvas.style.width = `${width * size + 1}px`;
+        this.canvas.style.height = `${height * size + 1}px`;
         this.grid.style.setProperty("--s", `${size}px`);
-        this.grid.style.setProperty("--f", `${Math.max(10, Math.min(17, size * 0.36))}px`);
-        this.grid.classList.toggle("tiny", size < 22);
-        this.grid.replaceChildren(this.picture ? this.makeCanvas() : this.makeCells(), this.marks, this.frame);
+        this.cells = [];
+        this.focusable = this.selected = null;
+        this.grid.replaceChildren(this.canvas, ...(this.picture ? [] : [this.makeCells()]), this.marks, this.frame);
     }
 
+    // What keyboards and screen readers see; eyes see the canvas below. Thousands of coloured elements would be slow.
     makeCells() {
-        const { rows, cols, top, left, bottom, right, beyond, size } = this.shown;
-        this.cells = [];
-        this.told = [];
+        const { rows, cols, top, left, size } = this.shown;
         const table = h("div", { class: "cells", role: "grid", "aria-label": this.name, "aria-rowcount": rows, "aria-colcount": cols });
-        table.style.gridTemplateColumns = `repeat(${cols + left + right}, ${size}px)`;
-        table.style.gridAutoRows = `${size}px`;
-        for (let r = -top; r < rows + bottom; r++) {
-            const inside = r >= 0 && r < rows, line = h("div", inside ? { role: "row", "aria-rowindex": r + 1 } : { role: "presentation" });
-            line.style.display = "contents";
-            for (let c = -left; c < cols + right; c++) {
-                const over = r >= rows + bottom - beyond[0] || c >= cols + right - beyond[1];
-                if (!inside || c < 0 || c >= cols) line.append(h("div", { class: over ? "pad over" : "pad", role: "presentation" }));
-                else {
-                    const cell = h("div", { class: "cell", role: "gridcell", tabindex: -1, "aria-colindex": c + 1, "data-at": `${r},${c}` });
-                    this.cells.push(cell);
-                    line.append(cell);
-                }
+        table.style.gridTemplate = `repeat(${rows}, ${size}px) / repeat(${cols}, ${size}px)`;
+        table.style.left = `${left * size}px`;
+        table.style.top = `${top * size}px`;
+        for (let r = 0; r < rows; r++) {
+            const line = h("div", { role: "row", "aria-rowindex": r + 1 });
+            for (let c = 0; c < cols; c++) {
+                const cell = h("div", { class: "cell", role: "gridcell", tabindex: -1, "aria-colindex": c + 1, "data-at": `${r},${c}` });
+                this.cells.push(cell);
+                line.append(cell);
             }
             table.append(line);
         }
-        this.canvas = null;
-        this.focusable = null;
         return table;
-    }
-
-    makeCanvas() {
-        const { rows, cols, top, left, bottom, right, size } = this.shown;
-        this.canvas = h("canvas", { role: "application", tabindex: 0, "aria-label": `${this.name}, ${rows} by ${cols} cells; arrow keys move, the sentence below tells`, width: cols + left + right, height: rows + top + bottom });
-        this.canvas.style.width = `${(cols + left + right) * size}px`;
-        this.canvas.style.height = `${(rows + top + bottom) * size}px`;
-        this.cells = null;
-        return this.canvas;
     }
 
     // values of the plane, row-major; small: a second number for each cell, or null.
     paint(values, signed, small) {
-        this.values = values;
-        this.signed = signed;
-        this.grid.classList.toggle("signed", signed);
-        const share = scale(values, signed);
-        if (this.picture) return this.paintPicture(values, signed, share);
-        const roomy = this.shown.size >= 34;
-        this.cells.forEach((cell, i) => {
-            const v = Number(values[i]), text = brief(values[i]), t = share(v).toFixed(3), odd = !Number.isFinite(v) || Object.is(v, -0);
-            const other = small && roomy ? brief(small[i]) : null, state = `${text} ${t} ${v < 0} ${other}`;
-            if (this.told[i] === state) return;
-            this.told[i] = state;
-            if (cell.firstChild) cell.firstChild.data = text;
-            else cell.append(text);
-            cell.style.setProperty("--t", t);
-            const wide = text.length > 5 ? "font-size:10px" : "";
-            if (cell.dataset.wide !== wide) { cell.dataset.wide = wide; cell.style.fontSize = wide ? `${Math.max(9, this.shown.size / text.length * 1.5)}px` : ""; }
-            cell.className = `cell${v < 0 ? " minus" : ""}${odd ? " odd" : ""}`;
-            if (other === null) cell.removeAttribute("data-x");
-            else cell.setAttribute("data-x", other);
-        });
+        Object.assign(this, { values, signed, small });
+        const { rows, cols, top, left, bottom, right, beyond, size } = this.shown, sharp = devicePixelRatio;
+        const share = scale(values, signed), look = palette(signed, this.picture), pen = this.canvas.getContext("2d");
+        pen.setTransform(sharp, 0, 0, sharp, 0, 0);
+        pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
+        this.paintPadding(pen, look, top, left, rows, cols, bottom, right, beyond, size);
+        const colour = (v) => (v < 0 ? look.minus : look.plus)[Math.round(share(v) * 255)];
+        if (this.picture) this.paintPicture(pen, values, colour, look);
+        else this.paintCells(pen, values, colour, look, small && size >= 42 ? small : null);
+        clearTimeout(this.later);
+        this.later = setTimeout(() => this.cells.forEach((cell, i) => {
+            const text = brief(values[i]);
+            if (cell.told !== text) cell.setAttribute("aria-label", (cell.told = text));
+        }), 200);
     }
 
-    paintPicture(values, signed, share) {
-        const { rows, cols, top, left, bottom, right } = this.shown, style = getComputedStyle(document.documentElement);
-        const colour = (name) => style.getPropertyValue(name), pen = this.canvas.getContext("2d");
-        const width = cols + left + right, image = pen.createImageData(width, rows + top + bottom);
-        const ramp = (a, b) => Array.from({ length: 256 }, (_, i) => mix(a, b, i / 255));
-        const plus = signed ? ramp(colour("--card"), colour("--positive")) : ramp("#0b1a24", "#f6f2e6");
-        const minus = signed ? ramp(colour("--card"), colour("--negative")) : plus, none = rgb(colour("--hatch")), odd = rgb(colour("--win"));
-        for (let i = 0; i < image.data.length; i += 4) image.data.set([...none, 90], i);
-        for (let r = 0; r < rows; r++)
-            for (let c = 0; c < cols; c++) {
-                const v = Number(values[r * cols + c]), t = Math.round(share(v) * 255);
-                const to = v !== v ? odd : (v < 0 ? minus : plus)[t], at = 4 * ((r + top) * width + c + left);
-                image.data[at] = to[0]; image.data[at + 1] = to[1]; image.data[at + 2] = to[2]; image.data[at + 3] = 255;
+    paintCells(pen, values, colour, look, small) {
+        const { cols, top, left, size } = this.shown, letters = typeSize(size), text = size >= TINY;
+        pen.textAlign = "center";
+        pen.textBaseline = "middle";
+        pen.lineWidth = 1;
+        values.forEach((raw, i) => {
+            const v = Number(raw), x = (i % cols + left) * size, y = (Math.floor(i / cols) + top) * size, odd = !Number.isFinite(v) || Object.is(v, -0);
+            pen.fillStyle = odd ? look.odd : `rgb(${colour(v)})`;
+            pen.fillRect(x, y, size + 1, size + 1);
+            pen.strokeStyle = look.line;
+            pen.strokeRect(x + 0.5, y + 0.5, size, size);
+            if (!text) return;
+            const words = brief(raw), fit = Math.min(1, (size - 5) / (words.length * letters * 0.6)); // long numbers in smaller type
+            pen.font = `${odd ? "italic bold " : ""}${(letters * fit).toFixed(1)}px ${look.sans}`;
+            pen.fillStyle = look.ink;
+            pen.fillText(words, x + size / 2 + 0.5, y + size / 2 + (small ? -1 : 1));
+        });
+        if (!small) return;
+        pen.textAlign = "right";
+        pen.font = `${Math.max(9.5, letters * 0.62)}px ${look.sans}`;
+        pen.globalAlpha = 0.85;
+        small.forEach((v, i) => pen.fillText(brief(v), (i % cols + left + 1) * size - 3, (Math.floor(i / cols) + top + 1) * size - 7));
+        pen.globalAlpha = 1;
+    }
+
+    paintPadding(pen, look, top, left, rows, cols, bottom, right, beyond, size) {
+        if (!(top || left || bottom || right)) return;
+        const tile = h("canvas", { width: 6, height: 6 }), stroke = tile.getContext("2d");
+        stroke.strokeStyle = look.hatch;
+        for (const shift of [-6, 0, 6]) { stroke.moveTo(shift, 6); stroke.lineTo(shift + 6, 0); }
+        stroke.stroke();
+        const [overRows, overCols] = beyond, width = (cols + left + right - overCols) * size, height = (rows + top + bottom - overRows) * size;
+        pen.fillStyle = pen.createPattern(tile, "repeat");
+        pen.fillRect(0, 0, width, height);
+        if (this.picture) return;
+        for (let r = 0; r < rows + top + bottom; r++)
+            for (let c = 0; c < cols + left + right; c++) {
+                const over = r * size >= height || c * size >= width;
+                pen.setLineDash(over ? [3, 3] : []);
+                pen.strokeStyle = over ? look.edge : look.line;
+                if (r < top || c < left || r >= top + rows || c >= left + cols) pen.strokeRect(c * size + 0.5, r * size + 0.5, size, size);
             }
-        pen.putImageData(image, 0, 0);
+        pen.setLineDash([]);
+    }
+
+    paintPicture(pen, values, colour, look) {
+        const { rows, cols, top, left, size } = this.shown, small = h("canvas", { width: cols, height: rows }), image = new ImageData(cols, rows);
+        for (let i = 0; i < rows * cols; i++) {
+            const v = Number(values[i]), to = v !== v ? look.win : colour(v);
+            image.data[4 * i] = to[0]; image.data[4 * i + 1] = to[1]; image.data[4 * i + 2] = to[2]; image.data[4 * i + 3] = 255;
+        }
+        small.getContext("2d").putImageData(image, 0, 0);
+        pen.imageSmoothingEnabled = false;
+        pen.drawImage(small, left * size, top * size, cols * size, rows * size);
     }
 
     // The cell under a pointer: [row, column], or null.

@@ -77,8 +77,8 @@ function winners(engine, p, o, index, can) {
     const channels = lead.at(-1) ?? 1;
     return [same(`${index}: in the plane; ties go to the first`, ours("M2, M5")),
         can.pt ? cannot(can.pt, "torch.nn.functional") : same(`${index}: in the plane; the first`, PT_MAX),
-        can.onnx ? cannot(can.onnx, ONNX_DOC) : judge(product(lead) === 1, `${index} + plane × ${plane}: over the whole tensor; the first`, "MaxPool-22, output Indices"),
-        can.tf ? cannot(can.tf, TF_DOC) : judge(channels === 1, `${index} × ${channels} + channel: channels counted`, "tf.nn.max_pool_with_argmax"),
+        can.onnx ? cannot(can.onnx, ONNX_DOC) : judge(product(lead) === 1, `${index}${product(lead) === 1 ? "" : ` + plane × ${plane}`}: over the whole tensor; the first`, "MaxPool-22, output Indices"),
+        can.tf ? cannot(can.tf, TF_DOC) : judge(channels === 1, channels === 1 ? `${index}: one channel` : `${index} × ${channels} + channel: channels counted`, "tf.nn.max_pool_with_argmax"),
         can.jax ? cannot(can.jax, JAX_SRC) : cannot("no index; the gradient goes to the first", "XLA SelectAndScatter")];
 }
 
