@@ -37,6 +37,7 @@ def clauses():
         lines = [re.sub(r"^\s+", "", line) for line in body.strip().split("\n")]
         flowing = re.sub(r"(?<!\n)\n(?![\n|])", " ", "\n".join(lines)).replace("\n\n", "\n")
         flowing = re.sub(r"\n\| --- .*", "", flowing)
+        flowing = re.sub(r" ?\[See it\]\([^)]*\)\.?", "", flowing)
         flowing = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", flowing)  # links
         flowing = re.sub(r"\*\*(.+?)\*\*|(?<![\w`])\*(\w[\w ]*)\*(?![\w`])", r"\1\2", flowing)  # emphasis
         found[name] = flowing.replace("`", "").strip()

@@ -17,6 +17,8 @@ const PATIENCE = 6000; // milliseconds that a worker may take
 const $ = (id) => document.getElementById(id);
 
 const state = { ...parseFragment(""), p: START }; // data: x, dx and gy are rules, or bytes
+let address = ""; // as it was last read or written
+let good = null; // the state that is shown
 let engine, module, worker, ticket = 0, p, left, right, detail, note = "";
 let pinned = false, hover = null, brush = null, playing = 0, wide = false;
 
@@ -37,6 +39,7 @@ async function start() {
 }
 
 function readAddress() {
+    address = location.hash;
     const wanted = parseFragment(location.hash), idea = GALLERY.find((g) => g[0] === wanted.idea);
     if (["#ideas", "#stage"].includes(location.hash) && p) return;
     Object.assign(state, idea ? parseFragment(fragmentOf(idea)) : wanted);
@@ -50,6 +53,7 @@ function readAddress() {
 
 // Opens state.p. What was typed or dropped is kept where the new shapes have room for it.
 function open(text, kept = {}) {
+    $("stage").classList.remove("refused");
     const found = engine.open(state.p);
     $("problem").value = found.text ?? text ?? state.p;
     if (found.error) return refuse(found.error);
@@ -70,20 +74,21 @@ function open(text, kept = {}) {
     keepPlaces();
     $("trouble").textContent = "";
     $("problem").removeAttribute("aria-invalid");
-    $("stage").classList.remove("stale");
     showControls();
     compute();
 }
 
 function refuse(sentence) {
+    $("stage").classList.add("refused");
     $("trouble").textContent = sentence;
     $("problem").setAttribute("aria-invalid", "true");
-    $("stage").classList.add("stale");
     stop();
-    if (p) engine.open(p.text); // the last good problem is still shown, dimmed; its numbers are filled in again below
-    if (p) try { for (const name in TENSOR) fillTensor(engine, TENSOR[name], name, state[name] || DEFAULTS[name]); } catch { p = null; }
-    if (p) try { engine.results(passes()); } catch { p = null; }
-    if (!p && engine) { state.p = START; Object.assign(state, DEFAULTS); p = engine.open(START); for (const name in TENSOR) fillTensor(engine, TENSOR[name], name, state[name]); showControls(); compute(true); }
+    Object.assign(state, good ?? { ...parseFragment(""), p: START }); // the last good problem stays, dimmed
+    p = engine.open(state.p);
+    for (const name in TENSOR) fillTensor(engine, TENSOR[name], name, state[name]);
+    keepPlaces();
+    showControls();
+    compute();
     return false;
 }
 
@@ -109,10 +114,11 @@ function passes() {
 }
 
 // Runs what the view needs: here if it is quick, in a worker otherwise.
-function compute(keepTrouble) {
+function compute() {
     const mine = ++ticket, list = passes();
     if (p.work * list.length <= (QUICK[p.op] ?? QUICK_OTHERS)) {
         engine.results(list);
+        $("stage").classList.remove("stale");
         return show();
     }
     $("stage").classList.add("stale");
@@ -154,6 +160,7 @@ const NAMES = { [X]: ["x", "input"], [Y]: ["y", "output"], [DX]: ["dx", "tangent
 const EDITED = { x: X, dx: DX, gy: GY };
 
 function show() {
+    good = { ...state };
     layout();
     const content = CONTENT[state.view], x = sideX(), y = sideY();
     const title = (panel, k, s) => {
@@ -297,10 +304,13 @@ function showAddress() {
         }
     if (told.cell) told.sel = null;
     const fragment = formatFragment(told);
+    if (location.hash !== address) return; // somebody has just gone elsewhere: that comes first
     if (fragment !== location.hash) history.replaceState(null, "", fragment);
+    address = location.hash;
     const idea = GALLERY.findIndex((g) => g[0] === showAddress.idea);
-    $("idea-back").hidden = idea < 0;
-    if (idea >= 0) { $("idea").querySelector("h2").textContent = `${idea + 1}. ${GALLERY[idea][1]}`; tell($("idea").querySelector("p"), GALLERY[idea][2]); }
+    if (idea < 0 && showAddress.last !== undefined) { $("idea").querySelector("h2").textContent = "Your own problem"; $("idea").querySelector("p").textContent = "Share it by its link, or go on with the ideas."; }
+    $("idea-back").hidden = showAddress.last === undefined && idea < 0;
+    if (idea >= 0) { showAddress.last = idea; $("idea").querySelector("h2").textContent = `${idea + 1}. ${GALLERY[idea][1]}`; tell($("idea").querySelector("p"), GALLERY[idea][2]); }
 }
 
 function showHint() {
@@ -565,8 +575,9 @@ function makeControls() {
             check("count", "Padding counts", (q, on) => { q.countPad = on; }),
             h("div", { class: "row", id: "divisor-row" }, h("span", {}, "Divisor, 0 counts taps"), fresh(stepper("Divisor", 0, () => p.divisor, (v) => change((q) => { q.divisor = v; }))))),
         field("Windows", radios("window", "Windows", [["sliding", "sliding"], ["adaptive", "adaptive"], ["global", "global"]], (v) => change((q) => {
+                for (const a of q.axes) if (v === "adaptive" && q.window !== v) a.out = 3;
+                for (const a of q.axes) if (v === "sliding" && q.window !== v) Object.assign(a, { kernel: 2, stride: 2, dilation: 1, lo: 0, hi: 0 });
                 q.window = v;
-                for (const a of q.axes) { a.kernel ||= 2; a.stride ||= a.kernel; a.dilation ||= 1; a.out ||= 3; }
             })),
             h("div", { id: "sliding" }, axes("Kernel", 1, "kernel"), axes("Stride", 1, "stride"), axes("Padding before", 0, "lo"), axes("Padding behind", 0, "hi"), axes("Dilation", 1, "dilation")),
             h("div", { id: "adaptive" }, axes("Windows on an axis", 1, "out")),
@@ -765,7 +776,7 @@ function listen() {
     $("speed").addEventListener("input", () => { if (playing) { stop(); play(); } });
     $("share").addEventListener("click", () => { showRest(); copy(location.href, "Link copied"); $("share").textContent = "Copied"; setTimeout(() => { $("share").textContent = "Copy link"; }, 1500); });
     $("copy").addEventListener("click", () => copy($("code").textContent, "Copied"));
-    const idea = (by) => () => goTo(GALLERY.findIndex((g) => g[0] === showAddress.idea) + by);
+    const idea = (by) => () => goTo((showAddress.last ?? -1) + by);
     $("idea-back").addEventListener("click", idea(-1));
     $("idea-next").addEventListener("click", idea(1));
     $("theme").addEventListener("click", () => {

@@ -114,10 +114,14 @@ int main(int argc, char **argv)
             return 1;
         if (tarn_plan_create(&plan, &pool, &x, NULL, NULL))
             continue; /* does not fit */
+        bool fits = true;
         for (int k = 0; k < TARN_OPERANDS; k++) {
             tarn_plan_layout(plan, (tarn_operand)k, &view[k], NULL);
-            if (tarn_view_bytes(&view[k]) > sizeof memory[k])
-                return 1;
+            fits = fits && tarn_view_bytes(&view[k]) <= sizeof memory[k];
+        }
+        if (!fits) {
+            tarn_plan_destroy(plan);
+            continue;
         }
         size_t cells = tarn_view_bytes(&view[TARN_X]) / tarn_dtype_size(x.dtype);
         size_t outs = tarn_view_bytes(&view[TARN_Y]) / tarn_dtype_size(x.dtype);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 export async function launch(program = process.env.CHROMIUM ?? "chromium") {
     const profile = mkdtempSync(join(tmpdir(), "tarn-chromium-"));
     const flags = ["--headless=new", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
-                   "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-color-profile=srgb", `--user-data-dir=${profile}`];
+                   "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-ipc-flooding-protection", "--force-color-profile=srgb", `--user-data-dir=${profile}`];
     if (process.getuid?.() === 0) flags.push("--no-sandbox");
     const child = spawn(program, [...flags, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     const waiting = new Map(), listeners = [];
@@ -83,7 +83,7 @@ export async function open(browser, url, { width = 1280, height = 900, dark = fa
         await send("Input.dispatchKeyEvent", { type: "keyUp", ...event });
     };
     const mouse = (type, x, y, more = {}) => send("Input.dispatchMouseEvent", { type, x, y, button: type === "mouseMoved" && !more.buttons ? "none" : "left", clickCount: type === "mouseMoved" ? 0 : 1, ...more });
-    const centre = (selector) => evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.scrollIntoView({ block: "center" }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()`);
+    const centre = (selector) => evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.scrollIntoView({ block: "center", behavior: "instant" }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()`);
     const click = async (selector, count = 1) => {
         const [x, y] = await centre(selector);
         for (let n = 1; n <= count; n++) {
