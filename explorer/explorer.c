@@ -19,7 +19,8 @@ enum {
     ONE_HOT = TARN_OPERANDS, /* a cotangent of one window alone */
     SHARES,                  /* and what it gives to each cell */
     FACTS = 32 + 3 * TARN_MAX_RANK,
-    SPAN = 6, /* numbers of an axis: entries, first and last that exist, coordinate, step, counted */
+    SPAN =
+        6, /* numbers of an axis: entries, first and last that exist, coordinate, step, counted */
 };
 
 static char words[TEXT];
@@ -60,10 +61,18 @@ static void close_problem(void)
 static void tell_problem(const tarn_view *x)
 {
     double *at = facts;
-    const double head[] = {pool.op,         pool.window,          pool.spatial,
-                           x->dtype,        x->rank,              pool.ceil_mode,
-                           pool.flat,       pool.count_include_pad, (double)pool.divisor,
-                           pool.beta,       pool.power,           pool.ties};
+    const double head[] = {pool.op,
+                           pool.window,
+                           pool.spatial,
+                           x->dtype,
+                           x->rank,
+                           pool.ceil_mode,
+                           pool.flat,
+                           pool.count_include_pad,
+                           (double)pool.divisor,
+                           pool.beta,
+                           pool.power,
+                           pool.ties};
     memset(facts, 0, sizeof facts);
     memcpy(at, head, sizeof head);
     at += 16;
@@ -71,7 +80,7 @@ static void tell_problem(const tarn_view *x)
         at[a] = (double)x->shape[a];
     at += TARN_MAX_RANK;
     for (int a = 0; a < pool.spatial && a < TARN_MAX_SPATIAL; a++) {
-        const int64_t row[] = {pool.kernel[a], pool.stride[a], pool.pad_lo[a],
+        const int64_t row[] = {pool.kernel[a], pool.stride[a],   pool.pad_lo[a],
                                pool.pad_hi[a], pool.dilation[a], pool.out[a]};
         for (int k = 0; k < 6; k++)
             at[a * 6 + k] = (double)row[k];
@@ -106,7 +115,8 @@ static bool too_large(const tarn_view *view, const char *name, double limit)
         cells *= (double)view->shape[a];
     if (cells > limit)
         snprintf(words, sizeof words,
-                 "%s would have %.0f cells; this page takes up to %.0f (the program tarn has no such limit)",
+                 "%s would have %.0f cells; this page takes up to %.0f (the program tarn has no "
+                 "such limit)",
                  name, cells, limit);
     return cells > limit;
 }
@@ -234,11 +244,13 @@ EXPORT(run) int run(int pass)
                                             (int64_t *)(void *)in_layout(TARN_INDICES), &error),
                        TARN_INDICES);
     else if (pass == TARN_JVP)
-        status = taken(
-            tarn_jvp(plan, given(TARN_X), given(TARN_DX), NULL, in_layout(TARN_DY), &error), TARN_DY);
+        status =
+            taken(tarn_jvp(plan, given(TARN_X), given(TARN_DX), NULL, in_layout(TARN_DY), &error),
+                  TARN_DY);
     else if (pass == TARN_VJP)
-        status = taken(
-            tarn_vjp(plan, given(TARN_X), NULL, given(TARN_GY), in_layout(TARN_GX), &error), TARN_GX);
+        status =
+            taken(tarn_vjp(plan, given(TARN_X), NULL, given(TARN_GY), in_layout(TARN_GX), &error),
+                  TARN_GX);
     if (status)
         refuse(status, error.message);
     return (int)status;
@@ -256,13 +268,20 @@ EXPORT(shares) int shares(int o, int own)
         memcpy(hot + (size_t)o * size, (char *)tensor(TARN_GY) + (size_t)o * size, size);
     else
         switch (views[TARN_X].dtype) {
-        case TARN_F64: ((double *)(void *)hot)[o] = 1; break;
-        case TARN_F32: ((float *)(void *)hot)[o] = 1; break;
-        case TARN_F16: ((uint16_t *)(void *)hot)[o] = f16_narrow(1); break;
-        default: ((uint16_t *)(void *)hot)[o] = bf16_narrow(1);
+        case TARN_F64:
+            ((double *)(void *)hot)[o] = 1;
+            break;
+        case TARN_F32:
+            ((float *)(void *)hot)[o] = 1;
+            break;
+        case TARN_F16:
+            ((uint16_t *)(void *)hot)[o] = f16_narrow(1);
+            break;
+        default:
+            ((uint16_t *)(void *)hot)[o] = bf16_narrow(1);
         }
-    return (int)taken(
-        tarn_vjp(plan, given(TARN_X), NULL, given(ONE_HOT), in_layout(SHARES), NULL), SHARES);
+    return (int)taken(tarn_vjp(plan, given(TARN_X), NULL, given(ONE_HOT), in_layout(SHARES), NULL),
+                      SHARES);
 }
 
 /* ---- Windows -------------------------------------------------------------------------------- */
@@ -301,8 +320,9 @@ EXPORT(divisor) double divisor(int o)
 }
 
 /* Windows on an axis [W2, W3]; -1 if there are none. */
-EXPORT(output_size) double output_size(double size, double kernel, double stride, double dilation,
-                                       double lo, double hi, int ceil_mode)
+EXPORT(output_size)
+double output_size(double size, double kernel, double stride, double dilation, double lo, double hi,
+                   int ceil_mode)
 {
     int64_t out;
     return tarn_output_size((int64_t)size, (int64_t)kernel, (int64_t)stride, (int64_t)dilation,
@@ -335,7 +355,8 @@ static double widened(const char *at, tarn_dtype dtype)
         WIDEN(TARN_I64, int64_t, (double)v)
         WIDEN(TARN_U64, uint64_t, (double)v)
 #undef WIDEN
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -390,7 +411,8 @@ EXPORT(put) void put(int k, int i, double v)
         PUT(TARN_I64, int64_t, v >= 0x1p63 ? INT64_MAX : (int64_t)whole(v, -0x1p63, 0x1p62 * 2))
         PUT(TARN_U64, uint64_t, v >= 0x1p64 ? UINT64_MAX : (uint64_t)whole(v, 0, 0x1p63 * 2))
 #undef PUT
-    default: break;
+    default:
+        break;
     }
 }
 
@@ -398,10 +420,14 @@ EXPORT(put) void put(int k, int i, double v)
 EXPORT(rounded) double rounded(int dtype, double v)
 {
     switch (dtype) {
-    case TARN_F32: return f32_narrow(v);
-    case TARN_F16: return f16_widen(f16_narrow(v));
-    case TARN_BF16: return bf16_widen(bf16_narrow(v));
-    default: return v;
+    case TARN_F32:
+        return f32_narrow(v);
+    case TARN_F16:
+        return f16_widen(f16_narrow(v));
+    case TARN_BF16:
+        return bf16_widen(bf16_narrow(v));
+    default:
+        return v;
     }
 }
 

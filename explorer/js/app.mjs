@@ -186,16 +186,19 @@ function layout() {
         return [lo, Math.max(hi, reach), Math.max(reach - hi, 0)].map((n) => Math.min(n, 64));
     });
     const [[top, bottom, overRows], [before, behind, overCols]] = margins;
-    const room = $("figure").clientWidth, beside = room > 560, gap = Math.min(90, Math.max(40, room * 0.07));
-    const tall = Math.max(300, Math.min(480, innerHeight * 0.46));
+    const room = $("figure").clientWidth - 4, gap = Math.min(90, Math.max(40, room * 0.07)), tall = Math.max(300, Math.min(480, innerHeight * 0.46));
+    const lc = x.cols + before + behind, lr = x.rows + top + bottom, most = lr > 5 || lc > 10 ? 54 : 66;
+    const across = Math.min((room - gap) / (lc + Math.max(y.cols, 2)), tall / lr, tall / y.rows, most);
+    const above = Math.min(room / Math.max(lc, y.cols), tall / (lr + y.rows), most), beside = room > 560 && across * 1.3 > above;
     $("figure").classList.toggle("beside", beside);
     $("figure").style.columnGap = `${gap}px`;
-    const lc = x.cols + before + behind, lr = x.rows + top + bottom;
-    const across = beside ? (room - gap - 4) / (lc + Math.max(y.cols, 2)) : Math.min((room - 4) / lc, (room - 4) / y.cols);
-    const size = Math.max(Math.min(across, tall / lr, tall / y.rows, lr > 5 ? 54 : 66), Math.min(room / Math.max(lc, y.cols) / 2.2, 2));
-    const snapped = size >= 2 ? Math.floor(size) : size;
+    const fitting = beside ? across : room > 560 ? above : Math.min(room / Math.max(lc, y.cols), most), least = Math.min(room / Math.max(lc, y.cols) / (beside ? 2.2 : 1), 2);
+    const snapped = Math.max(fitting, least) >= 2 ? Math.floor(Math.max(fitting, least)) : Math.max(fitting, least);
+    // A few outputs of a large input would be dots.
+    const small = Math.max(y.rows, y.cols) <= 16, rest = beside ? room - gap - lc * snapped : room;
+    const size = small ? Math.max(snapped, Math.floor(Math.min(rest / Math.max(y.cols, 2), tall / y.rows, snapped < 20 ? 44 : snapped))) : snapped;
     left.layout({ rows: x.rows, cols: x.cols, top, left: before, bottom, right: behind, beyond: [overRows, overCols], size: snapped });
-    right.layout({ rows: y.rows, cols: y.cols, top: 0, left: 0, bottom: 0, right: 0, beyond: [0, 0], size: snapped });
+    right.layout({ rows: y.rows, cols: y.cols, top: 0, left: 0, bottom: 0, right: 0, beyond: [0, 0], size });
 }
 
 // Marks what is pointed at, and tells its story.
@@ -206,12 +209,13 @@ function point() {
     const shapes = [];
     let frame = null, target = null;
     if (detail.kind === "window") {
-        const onSlice = detail.w.taps.filter((t) => hiddenSame(t.place, x.z)), all = onSlice.map((t) => rc(t.place));
-        if (all.length) {
-            const [r0, c0, r1, c1] = all.reduce((b, [r, c]) => [Math.min(b[0], r), Math.min(b[1], c), Math.max(b[2], r), Math.max(b[3], c)], [1e9, 1e9, -1e9, -1e9]);
-            const clip = ([r, c]) => r >= -left.shown.top && c >= -left.shown.left && r < left.shown.rows + left.shown.bottom && c < left.shown.cols + left.shown.right;
-            frame = [r0, c0, r1 - r0 + 1, c1 - c0 + 1];
-            for (const place of all) if (clip(place)) shapes.push(["tap", ...place, 1, 1]);
+        const { top, left: before, rows, cols, bottom, right: behind } = left.shown, hidden = p.spatial - 2;
+        const inside = ([r, c]) => r >= -top && c >= -before && r < rows + bottom && c < cols + behind;
+        const reads = x.z.every((v, a) => { const s = detail.w.spans[a]; return a >= hidden || ((v - s.first) % s.step === 0 && v >= s.first && (v - s.first) / s.step < s.n); });
+        if (reads) {
+            frame = boxOf(detail.o);
+            if (detail.w.total > detail.w.taps.length && detail.w.spans.every((s) => s.step === 1)) shapes.push(["tap", ...frame]);
+            else for (const t of detail.w.taps) if (hiddenSame(t.place, x.z) && inside(rc(t.place))) shapes.push(["tap", ...rc(t.place), 1, 1]);
         }
         for (const place of detail.reached) if (hiddenSame(place, x.z) && String(place) !== String(detail.winner)) shapes.push(["tie", ...rc(place), 1, 1]);
         if (detail.winner && hiddenSame(detail.winner, x.z)) shapes.push(["winner", ...rc(detail.winner), 1, 1]);
@@ -221,7 +225,7 @@ function point() {
         left.select(null);
     } else {
         const readers = detail.w.list.filter((o) => hiddenSame(o, y.z)), won = new Set(detail.won.map(String));
-        for (const o of readers.slice(0, 64)) shapes.push(["reader", ...boxOf(o, rc)]);
+        for (const o of readers.slice(0, 64)) shapes.push(["reader", ...boxOf(o)]);
         frame = hiddenSame(detail.cell, x.z) ? [...rc(detail.cell), 1, 1] : null;
         right.mark(null, readers.map((o) => [won.has(String(o)) ? "winner" : "reader", ...rc(o), 1, 1]));
         right.select(null);
@@ -241,7 +245,7 @@ function point() {
 }
 
 // Rows, columns and extent of window o on the input.
-function boxOf(o, rc) {
+function boxOf(o) {
     const axes = p.spatial > 1 ? [p.spatial - 2, p.spatial - 1] : [p.spatial - 1];
     const spans = axes.map((a) => engine.taps(a, o[a])), extent = (s) => s.step * (s.n - 1) + 1;
     const [r, c] = spans.length > 1 ? spans : [null, spans[0]];

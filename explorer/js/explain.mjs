@@ -21,14 +21,14 @@ function teller(engine) {
 // The window with spatial coordinates o: everything a picture of it needs, and its story.
 export function explainWindow(engine, p, view, x, y, o) {
     const w = tapsOf(engine, p, o), at = y.element(o), number = teller(engine), { xs } = parts(p);
-    const real = w.taps.filter((t) => t.real), padded = w.taps.length - real.length, over = w.taps.filter((t) => t.over).length;
+    const real = w.taps.filter((t) => t.real), padded = w.total - w.reals, over = w.total - w.counted;
     const cells = real.map((t) => x.element(t.place)), values = cells.map((i) => short(number(X, i))), result = number(Y, at);
     const extreme = p.op === "max" || p.op === "min", tell = [];
     let winner = null, reached = [];
     tell.push(`Window ${place(o)}: `);
     if (w.reals === 0) {
         if (p.op === "smooth" && p.countPad) tell.push(`it has no real tap; its ${several(w.total, "padding tap")} count as the number 0, and the value is **${result}** [L2].`);
-        else tell.push(`it has no real tap, so its value is **${result}**${extreme ? ", its index −1 and its gradient nobody's [M4]" : p.op === "avg" ? " [A3]" : p.op === "lp" ? " [N1]" : " [L2]"}.`);
+        else tell.push(`it has no real tap, so its value is **${result}**${extreme ? ", its index −1 and its gradient nobody’s [M4]" : p.op === "avg" ? " [A3]" : p.op === "lp" ? " [N1]" : " [L2]"}.`);
     } else if (extreme) {
         const index = Number(engine.elements(INDICES)[at]);
         winner = unflatten(index, xs);
@@ -36,7 +36,7 @@ export function explainWindow(engine, p, view, x, y, o) {
         const nan = result === "NaN";
         tell.push(`${p.op}(${listed(values, ", ")}) = **${result}**. `);
         if (nan) tell.push(`NaN ranks ${p.op === "max" ? "above" : "below"} every number, so it is never lost [M3]. `);
-        tell.push(reached.length > 1 ? `The winner is cell ${place(winner)}, the first of ${reached.length} that reach it, in reading order [M2].`
+        tell.push(reached.length > 1 ? `The winner is cell ${place(winner)}, the first of ${w.total > w.taps.length ? "those" : reached.length} that reach it, in reading order [M2].`
             : `The winner is cell ${place(winner)}${p.spatial > 1 ? `, index ${index} in its plane [M5]` : " [M5]"}.`);
     } else if (p.op === "avg") {
         const divisor = engine.wasm.divisor(flatten(o, parts(p).ys));
@@ -45,7 +45,7 @@ export function explainWindow(engine, p, view, x, y, o) {
             : p.countPad && padded ? `The divisor counts ${several(w.reals, "real tap")}${w.counted > w.reals ? ` and ${w.counted - w.reals} in the padding` : ""}${over ? `, but not the ${over} beyond it` : ""} [A2].`
             : padded ? `The divisor counts real taps only [A2].` : `Every tap is real and counts [A2].`);
     } else if (p.op === "smooth") {
-        tell.push(`log Σ exp(${pretty(String(p.beta))}·x) / ${pretty(String(p.beta))} over ${listed(values, ", ")}${p.countPad && padded ? ` and ${several(w.total - w.reals, "zero")} of padding` : ""} = **${result}** [L1]. `);
+        tell.push(`log Σ exp(${pretty(String(p.beta))}·x) / ${pretty(String(p.beta))} over ${listed(values, ", ")}${p.countPad && padded ? ` and ${several(padded, "zero")} of padding` : ""} = **${result}** [L1]. `);
         if (values.includes("NaN")) tell.push("A NaN tap makes its window NaN [L6].");
         else tell.push(p.beta > 0 ? "It is never below the maximum, and nearer to it the larger β [L3]." : "A negative β makes it a smooth minimum [L1].");
     } else {
@@ -53,7 +53,7 @@ export function explainWindow(engine, p, view, x, y, o) {
         tell.push(values.includes("NaN") ? "A NaN tap makes its window NaN [N6]." : "It is never below the greatest magnitude [N3].");
     }
     if (w.reals && padded && (extreme || p.op === "lp" || (p.op === "smooth" && !p.countPad)))
-        tell.push(` ${several(w.total - w.reals, "tap lies", "taps lie")} outside the input and ${w.total - w.reals === 1 ? "takes" : "take"} no part [${extreme ? "M1" : p.op === "lp" ? "N1" : "L2"}].`);
+        tell.push(` ${several(padded, "tap lies", "taps lie")} outside the input and ${padded === 1 ? "takes" : "take"} no part [${extreme ? "M1" : p.op === "lp" ? "N1" : "L2"}].`);
     const shares = p.float && w.reals && p.work < HEAVY && engine.wasm.shares(at, view === "vjp" ? 1 : 0) === 0
         ? cells.map((i) => number(SHARES, i)) : null;
     if (view === "vjp" && p.float) tell.push(" " + backwards(p, number(GY, at), reached, winner, shares, w.reals));
@@ -72,7 +72,7 @@ function backwards(p, gy, reached, winner, shares, reals) {
     if (p.ties === "first" || reached.length === 1) return `ties=${p.ties} sends all of gy = **${gy}** to ${place(winner)} [M6].`;
     const share = shares?.find((s) => s !== "0");
     return p.ties === "all" ? `ties=all sends gy = **${gy}** whole to each of the ${reached.length} [M6].`
-        : `ties=split sends ${share === undefined ? "an equal share" : `**${share}**`} of gy = ${gy} to each of the ${reached.length} [M6].`;
+        : `ties=split divides gy = ${gy}: ${share === undefined ? "an equal share" : `**${share}**`} goes to each of the ${reached.length} [M6].`;
 }
 
 function forwards(p, number, at, x, reached, winner, reals) {

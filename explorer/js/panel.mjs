@@ -94,6 +94,7 @@ export class Panel {
     // values of the plane, row-major; small: a second number for each cell, or null.
     paint(values, signed, small) {
         Object.assign(this, { values, signed, small });
+        this.grid.classList.toggle("signed", signed);
         const { rows, cols, top, left, bottom, right, beyond, size } = this.shown, sharp = devicePixelRatio;
         const share = scale(values, signed), look = palette(signed, this.picture), pen = this.canvas.getContext("2d");
         pen.setTransform(sharp, 0, 0, sharp, 0, 0);
@@ -101,7 +102,7 @@ export class Panel {
         this.paintPadding(pen, look, top, left, rows, cols, bottom, right, beyond, size);
         const colour = (v) => (v < 0 ? look.minus : look.plus)[Math.round(share(v) * 255)];
         if (this.picture) this.paintPicture(pen, values, colour, look);
-        else this.paintCells(pen, values, colour, look, small && size >= 42 ? small : null);
+        else this.paintCells(pen, values, colour, look, small && size >= 44 ? small : null);
         clearTimeout(this.later);
         this.later = setTimeout(() => this.cells.forEach((cell, i) => {
             const text = brief(values[i]);
@@ -114,6 +115,7 @@ export class Panel {
         pen.textAlign = "center";
         pen.textBaseline = "middle";
         pen.lineWidth = 1;
+        const words = Array.from(values, brief), longest = Math.min(5, Math.max(...words.map((w) => w.length))); // one size of type, but for very long numbers
         values.forEach((raw, i) => {
             const v = Number(raw), x = (i % cols + left) * size, y = (Math.floor(i / cols) + top) * size, odd = !Number.isFinite(v) || Object.is(v, -0);
             pen.fillStyle = odd ? look.odd : `rgb(${colour(v)})`;
@@ -121,16 +123,17 @@ export class Panel {
             pen.strokeStyle = look.line;
             pen.strokeRect(x + 0.5, y + 0.5, size, size);
             if (!text) return;
-            const words = brief(raw), fit = Math.min(1, (size - 5) / (words.length * letters * 0.6)); // long numbers in smaller type
+            const fit = Math.min(1, (size - 5) / (Math.max(words[i].length, longest) * letters * 0.58));
+            if (letters * fit < 8) return; // nobody could read it
             pen.font = `${odd ? "italic bold " : ""}${(letters * fit).toFixed(1)}px ${look.sans}`;
             pen.fillStyle = look.ink;
-            pen.fillText(words, x + size / 2 + 0.5, y + size / 2 + (small ? -1 : 1));
+            pen.fillText(words[i], x + size / 2 + 0.5, y + size / 2 + (small ? -3 : 1));
         });
         if (!small) return;
         pen.textAlign = "right";
         pen.font = `${Math.max(9.5, letters * 0.62)}px ${look.sans}`;
         pen.globalAlpha = 0.85;
-        small.forEach((v, i) => pen.fillText(brief(v), (i % cols + left + 1) * size - 3, (Math.floor(i / cols) + top + 1) * size - 7));
+        small.forEach((v, i) => pen.fillText(brief(v), (i % cols + left + 1) * size - 6, (Math.floor(i / cols) + top + 1) * size - 10));
         pen.globalAlpha = 1;
     }
 

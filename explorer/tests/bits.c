@@ -76,7 +76,8 @@ static void random_problem(rng *r, char *text)
     if (op == 3)
         sprintf(text, " beta=%g", (rng_unit(r) - 0.5) * 40);
     if (op == 4)
-        sprintf(text, " p=%g", rng_range(r, 0, 1) ? (double)rng_range(r, 1, 4) : 1 + 9 * rng_unit(r));
+        sprintf(text, " p=%g",
+                rng_range(r, 0, 1) ? (double)rng_range(r, 1, 4) : 1 + 9 * rng_unit(r));
 }
 
 /* The elements of a view in row-major order. */
@@ -139,7 +140,8 @@ int main(int argc, char **argv)
         }
         if (status)
             return 1;
-        static const int order[] = {TARN_X, TARN_DX, TARN_GY, TARN_Y, TARN_INDICES, TARN_DY, TARN_GX};
+        static const int order[] = {TARN_X,       TARN_DX, TARN_GY, TARN_Y,
+                                    TARN_INDICES, TARN_DY, TARN_GX};
         write_tensor(text, strlen(text));
         for (int k = 0; k < 7; k++)
             if ((order[k] != TARN_INDICES || extreme) && (k < 5 || real))
