@@ -8,3 +8,5 @@ set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_C_FLAGS_INIT -msimd128)
 # The linker's own 64 KiB of stack are too few, and overflow silently unless the stack comes first.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,--stack-first -Wl,-z,stack-size=1048576 -Wl,--gc-sections")
+# There are no threads, so there is no library of threads to look for.
+set(CMAKE_HAVE_LIBC_PTHREAD ON CACHE BOOL "")

@@ -21,7 +21,7 @@ build)
     ;;
 test)
     openmp=$(grep -q '^TARN_OPENMP:BOOL=ON' build/CMakeCache.txt && echo -fopenmp || true)
-    gcc -std=c11 -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -Itests explorer/tests/bits.c build/libtarn.a $openmp -lm -o $out/bits
+    gcc -std=c11 -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -Itests explorer/tests/bits.c build/libtarn.a $openmp -pthread -lm -o $out/bits
     node --test --test-reporter=spec explorer/tests/node.mjs
     ;;
 browser)

@@ -724,7 +724,7 @@ function saveTensor(name, k) {
     if (k === DY) engine.run(JVP);
     save(name, "application/octet-stream", writeNpy(engine.dtype(k), [X, DX, GX].includes(k) ? p.shape : p.out, engine.bytes(k)));
 }
-const figure = () => drawSvg([left, right], $("sentence").textContent);
+const figure = () => drawSvg([left, right], detail.sentence.replaceAll("**", ""));
 async function savePng() {
     const image = new Image(), url = URL.createObjectURL(new Blob([figure()], { type: "image/svg+xml" }));
     image.src = url;

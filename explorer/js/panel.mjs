@@ -37,8 +37,9 @@ export function scale(values, signed) {
 // The style sheet's colours, as ramps of 256.
 function palette(signed, picture) {
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
-    const plus = signed ? ramp(colour("--card"), colour("--positive")) : picture ? ramp("#0b1a24", "#f6f2e6") : ramp(colour("--low"), colour("--high"));
-    return { plus, minus: signed ? ramp(colour("--card"), colour("--negative")) : plus, ink: colour("--ink"), card: colour("--card"), line: colour("--line"),
+    const strong = picture ? "-strong" : ""; // pictures have no numbers to be read on their colours
+    const plus = signed ? ramp(colour("--card"), colour(`--positive${strong}`)) : picture ? ramp("#0b1a24", "#f6f2e6") : ramp(colour("--low"), colour("--high"));
+    return { plus, minus: signed ? ramp(colour("--card"), colour(`--negative${strong}`)) : plus, ink: colour("--ink"), card: colour("--card"), line: colour("--line"),
              edge: colour("--edge"), hatch: colour("--hatch"), win: rgb(colour("--win")), odd: `rgb(${mix(colour("--card"), colour("--win"), 0.18)})`, sans: colour("--sans") };
 }
 
@@ -100,7 +101,8 @@ export class Panel {
         pen.setTransform(sharp, 0, 0, sharp, 0, 0);
         pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
         this.paintPadding(pen, look, top, left, rows, cols, bottom, right, beyond, size);
-        const colour = (v) => (v < 0 ? look.minus : look.plus)[Math.round(share(v) * 255)];
+        const bend = this.picture && signed ? 0.6 : 1; // small gradients are seen, too
+        const colour = (v) => (v < 0 ? look.minus : look.plus)[Math.round(share(v) ** bend * 255)];
         if (this.picture) this.paintPicture(pen, values, colour, look);
         else this.paintCells(pen, values, colour, look, small && size >= 44 ? small : null);
         clearTimeout(this.later);
@@ -225,7 +227,7 @@ export function drawSvg(panels, sentence) {
     for (const panel of panels) {
         const { rows, cols, top, left, bottom, right, beyond } = panel.shown, share = scale(panel.values, panel.signed);
         const s = panel.picture ? Math.max(1, Math.floor(512 / Math.max(rows, cols))) : cell, place = (r, c) => [x + (c + left) * s, margin + 24 + (r + top) * s];
-        parts.push(`<text x="${x}" y="${margin + 10}" font-size="14" fill="#566370">${escape(panel.title.textContent)}</text>`);
+        parts.push(`<text x="${x}" y="${margin + 10}" font-size="14" fill="#566370">${escape(panel.title.textContent.replace(", yours to edit", ""))}</text>`);
         for (let r = -top; r < rows + bottom; r++)
             for (let c = -left; c < cols + right; c++) {
                 const [px, py] = place(r, c), i = r * cols + c, real = r >= 0 && r < rows && c >= 0 && c < cols;
