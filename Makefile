@@ -172,7 +172,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench tool fuzz python explorer \( -name '*.[ch]' -o -name '*.inc' \) -exec clang-format -i {} +
+	find include src tests examples bench tool fuzz python explorer \( -name '*.[ch]' -o -name '*.inc' -o -name '*.mjs' \) -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

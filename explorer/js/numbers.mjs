@@ -1,6 +1,10 @@
 // Numbers as text and text as numbers. tarn rounds (Engine.wasm.rounded); here only digits are chosen.
 
-const special = (v) => (v !== v ? "nan" : v === Infinity ? "inf" : v === -Infinity ? "-inf" : Object.is(v, -0) ? "-0" : null);
+const special = (v) => (v !== v ? "nan"
+        : v === Infinity        ? "inf"
+        : v === -Infinity       ? "-inf"
+        : Object.is(v, -0)      ? "-0"
+                                : null);
 
 // The fewest digits that tell v from its neighbours in its dtype.
 export function exact(engine, dtype, v) {
@@ -43,12 +47,14 @@ export function toBase64(bytes) {
     return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-export const fromBase64 = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+export const fromBase64 = (text) =>
+    Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
 
 // FIPS 180-4. The page may lie on a plain web server, where browsers offer no digest.
 const primes = (count) => {
     const found = [];
-    for (let n = 2; found.length < count; n++) if (found.every((p) => n % p)) found.push(n);
+    for (let n = 2; found.length < count; n++)
+        if (found.every((p) => n % p)) found.push(n);
     return found;
 };
 const fraction = (v) => ((v - Math.floor(v)) * 2 ** 32) | 0;
@@ -64,8 +70,8 @@ export function sha256(bytes) {
     for (let at = 0; at < padded.length; at += 64) {
         for (let i = 0; i < 64; i++)
             w[i] = i < 16 ? view.getInt32(at + 4 * i)
-                : w[i - 16] + w[i - 7] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >>> 3)) +
-                  (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >>> 10));
+                          : w[i - 16] + w[i - 7] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >>> 3)) +
+                    (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >>> 10));
         let [a, b, c, d, e, f, g, i] = h;
         for (let n = 0; n < 64; n++) {
             const one = i + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + K[n] + w[n];

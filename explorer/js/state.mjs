@@ -1,13 +1,21 @@
 // The whole state of the page, and the fragment of its address that says it:
 //   #v=1&p=max+k3s2p1+f32+1x1x6x6&x=r7&gy=ones&sel=2,1&view=vjp
 // Values are a rule with a seed (r7), numbers (3,7,-0,nan) or bytes (b.AACAPw), whichever is shortest and exact.
-import { exact, fromBase64, parseNumber, toBase64 } from "./numbers.mjs";
-import { DX, GY, X } from "./engine.mjs";
+import {DX, GY, X} from "./engine.mjs";
+import {exact, fromBase64, parseNumber, toBase64} from "./numbers.mjs";
 
 export const VIEWS = ["value", "winners", "vjp", "jvp"];
-export const DEFAULTS = { x: "r7", dx: "r2", gy: "ones" };
-export const TENSOR = { x: X, dx: DX, gy: GY };
-const LONGEST = 1500; // characters of values in a link
+export const DEFAULTS = {
+    x: "r7",
+    dx: "r2",
+    gy: "ones"
+};
+export const TENSOR = {
+    x: X,
+    dx: DX,
+    gy: GY
+};
+const LONGEST = 1500;  // characters of values in a link
 
 // mulberry32: small, seeded, the same everywhere.
 function random(seed) {
@@ -20,9 +28,9 @@ function random(seed) {
 }
 
 const RULES = {
-    r: (next) => Math.floor(next() * 10), // digits
-    t: (next) => Math.floor(next() * 3), // ties
-    n: (next, _, p) => (p.float ? next() * 2 - 1 : Math.floor(next() * 256) - (p.type[0] === "i" ? 128 : 0)), // noise
+    r: (next) => Math.floor(next() * 10),                                                                      // digits
+    t: (next) => Math.floor(next() * 3),                                                                       // ties
+    n: (next, _, p) => (p.float ? next() * 2 - 1 : Math.floor(next() * 256) - (p.type[0] === "i" ? 128 : 0)),  // noise
     ramp: (_, i) => i,
     ones: () => 1,
     zeros: () => 0,
@@ -35,7 +43,7 @@ function hostile(engine, k, next) {
     const count = engine.wasm.elements(k);
     for (let i = 0; i < count; i++)
         engine.wasm.put(k, i, next() < 0.35 ? odd[Math.floor(next() * odd.length)] : Math.floor(next() * 10));
-    if (engine.problem.float) { // a payload, which rounding a number would not give
+    if (engine.problem.float) {  // a payload, which rounding a number would not give
         const bytes = engine.bytes(k), size = bytes.length / count, at = Math.floor(next() * count) * size;
         bytes.fill(255, at, at + size);
     }
@@ -51,10 +59,12 @@ export function fillTensor(engine, k, name, text) {
     } else if (isRule(text)) {
         const name = text.replace(/\d+$/, ""), next = random(Number(text.slice(1)) || 0);
         if (name === "h") hostile(engine, k, next);
-        else engine.fill(k, Array.from({ length: count }, (_, i) => RULES[name](next, i, p)));
+        else engine.fill(k, Array.from({length: count}, (_, i) => RULES[name](next, i, p)));
     } else if (text.startsWith("b.")) {
         let bytes;
-        try { bytes = fromBase64(text.slice(2)); } catch { throw new Error(`${name} has characters that are not base64url`); }
+        try {
+            bytes = fromBase64(text.slice(2));
+        } catch { throw new Error(`${name} has characters that are not base64url`); }
         fillTensor(engine, k, name, bytes);
     } else {
         const words = text.split(",");
@@ -90,7 +100,7 @@ const numbers = (text) => {
 // A fragment to a state. Unknown keys are ignored; what is missing has its default.
 export function parseFragment(fragment) {
     const given = new URLSearchParams(fragment.replace(/^#/, ""));
-    const state = { p: given.get("p") ?? "", view: given.get("view") ?? "value" };
+    const state = {p: given.get("p") ?? "", view: given.get("view") ?? "value"};
     if (!VIEWS.includes(state.view)) state.view = "value";
     for (const name in DEFAULTS) state[name] = given.get(name) || DEFAULTS[name];
     for (const name of ["sel", "cell", "at"]) state[name] = numbers(given.get(name));
@@ -99,9 +109,11 @@ export function parseFragment(fragment) {
 }
 
 export function formatFragment(state) {
-    const given = new URLSearchParams({ v: 1, p: state.p });
-    for (const name in DEFAULTS) if (state[name] && state[name] !== DEFAULTS[name]) given.set(name, state[name]);
-    for (const name of ["sel", "cell"]) if (state[name]) given.set(name, state[name]);
+    const given = new URLSearchParams({v: 1, p: state.p});
+    for (const name in DEFAULTS)
+        if (state[name] && state[name] !== DEFAULTS[name]) given.set(name, state[name]);
+    for (const name of ["sel", "cell"])
+        if (state[name]) given.set(name, state[name]);
     if (state.at?.some((n) => n)) given.set("at", state.at);
     if (state.view !== "value") given.set("view", state.view);
     return "#" + given.toString().replaceAll("%2C", ",").replaceAll("%3A", ":");

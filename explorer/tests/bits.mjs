@@ -1,5 +1,5 @@
 // The page's bits beside those that the native library wrote (bits.c): forward, indices, JVP, VJP.
-import { DX, DY, Engine, FORWARD, GX, GY, INDICES, JVP, VJP, WINNERS, X, Y } from "../js/engine.mjs";
+import {DX, DY, Engine, FORWARD, GX, GY, INDICES, JVP, VJP, WINNERS, X, Y} from "../js/engine.mjs";
 
 export function compareBits(module, stream) {
     const engine = new Engine(module), view = new DataView(stream.buffer, stream.byteOffset, stream.byteLength);
@@ -15,7 +15,8 @@ export function compareBits(module, stream) {
         if (p.error) throw new Error(`${text}: ${p.error}`);
         for (const k of [X, DX, GY]) engine.bytes(k).set(next());
         const extreme = p.op === "max" || p.op === "min";
-        const passes = [[FORWARD, Y], ...(extreme ? [[WINNERS, INDICES]] : []), ...(p.float ? [[JVP, DY], [VJP, GX]] : [])];
+        const passes =
+            [[FORWARD, Y], ...(extreme ? [[WINNERS, INDICES]] : []), ...(p.float ? [[JVP, DY], [VJP, GX]] : [])];
         for (const [pass, k] of passes) {
             engine.run(pass);
             const wanted = next(), got = engine.bytes(k);
@@ -25,5 +26,5 @@ export function compareBits(module, stream) {
         }
         problems++;
     }
-    return { problems, compared, differing };
+    return {problems, compared, differing};
 }

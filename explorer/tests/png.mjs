@@ -1,5 +1,5 @@
 // What a PNG needs: its checksum and zlib's format.
-export { deflateSync } from "node:zlib";
+export {deflateSync} from "node:zlib";
 
 export function crc32(bytes) {
     let crc = -1;
