@@ -12,8 +12,8 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-vectors test-avx512 test-large fuzz bench bench-peers bench-counts bench-population \
-    pictures python wheel install docs coverage format clean help
+.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz bench bench-peers bench-counts bench-population \
+    explorer pictures python wheel install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -42,6 +42,8 @@ run: ## Build the program and show what it does, on a picture
 	@echo "What happened to it:   build/run/show.png"
 	@echo "The manual page:       man build/tarn.1"
 	@echo "More:                  build/tarn --help, docs/tutorial.md, make demo"
+	@if [ -e $(page) ]; then echo "In your browser:       $(page)"; \
+	else echo "In your browser:       make explorer"; fi
 
 demo: ## Run the demonstration of the library, in the terminal
 	@tools/setup.sh build
@@ -49,9 +51,14 @@ demo: ## Run the demonstration of the library, in the terminal
 	$(build) --target example_demo
 	build/examples/demo $(picture)
 
+page = build/explorer/tarn-explorer.html
+explorer: ## Build the explorer, a web page on which pooling explains itself (build/explorer/)
+	@tools/setup.sh build explorer
+	@tools/explorer.sh build
+
 test: ## Test everything: gcc, clang, sanitizers, documentation, the Python package
-	@tools/setup.sh build test docs python
-	@tools/test.sh release clang asan tsan docs python
+	@tools/setup.sh build test docs python explorer node
+	@tools/test.sh release explorer clang asan tsan docs python
 
 test-python: ## Test the Python package only
 	@tools/setup.sh build python
@@ -64,6 +71,16 @@ test-quick: ## Test the release build only
 test-neon: ## Test the NEON kernels, in QEMU
 	@tools/setup.sh build neon
 	@tools/test.sh neon
+
+test-wasm: ## Test the library compiled to WebAssembly, in Node
+	@tools/setup.sh build explorer node
+	@tools/test.sh wasm
+
+test-explorer: ## Test the explorer in Chromium; pictures of it go to build/explorer/
+	@tools/setup.sh build explorer node browser
+	$(configure) >/dev/null
+	$(build) --target tarn_static tarn_tool
+	@tools/test.sh explorer browser
 
 test-vectors: ## Test the vector kernels with the address sanitizer (slow to build)
 	@tools/setup.sh build test
@@ -155,7 +172,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 
 format: ## Format the sources
 	@tools/setup.sh format
-	find include src tests examples bench tool fuzz python \( -name '*.[ch]' -o -name '*.inc' \) -exec clang-format -i {} +
+	find include src tests examples bench tool fuzz python explorer \( -name '*.[ch]' -o -name '*.inc' -o -name '*.mjs' \) -exec clang-format -i {} +
 
 clean: ## Remove build/
 	rm -rf build

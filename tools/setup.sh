@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage format bench peers counts
-#                                              population neon avx512
+#                                              population neon avx512 explorer node browser
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
 # make a Python environment in build/peers, the group test one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
@@ -54,6 +54,11 @@ need_clang_runtimes() {
     need "libomp-$version-dev" links -fopenmp
 }
 
+need_wasm_runtime() {
+    need "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev-wasm32" \
+        test -e "$(clang --target=wasm32-wasi -rtlib=compiler-rt -print-libgcc-file-name)"
+}
+
 # What the comparison runs against, in an environment of its own. A library that has no package for
 # this machine is left out of the comparison, which says so.
 peer_packages='numpy torch==2.13.0 onnx onnxruntime openvino opencv-python-headless scipy tinybrain'
@@ -90,7 +95,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts|population|neon|avx512>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts|population|neon|avx512|explorer|node|browser>...'
 for group; do
     case $group in
     build)
@@ -147,6 +152,14 @@ for group; do
         need xorriso has xorriso
         need cpio has cpio
         ;;
+    explorer)
+        need python3 has python3
+        need clang has clang
+        need lld has wasm-ld
+        need wasi-libc test -e /usr/include/wasm32-wasi/stdlib.h
+        ;;
+    node) need nodejs has node ;;
+    browser) need chromium has chromium ;;
     *) fail "unknown group '$group'" ;;
     esac
 done
@@ -156,6 +169,12 @@ case " $* " in
     need_clang_runtimes
     install_missing
     make_venv
+    ;;
+esac
+case " $* " in
+*' explorer '*)
+    need_wasm_runtime
+    install_missing
     ;;
 esac
 case " $* " in

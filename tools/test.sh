@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/test.sh <stage>...      stages: the presets of CMakePresets.json, docs, python
+# usage: tools/test.sh <stage>...      stages: the presets of CMakePresets.json, docs, python, explorer, browser, wasm
 # Runs the stages in turn, stops at the first that fails, and ends with a summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,6 +46,12 @@ for stage; do
     python)
         tools/python.sh test | tee build/test-python.log
         summary=$(grep -E ' (passed|failed)' build/test-python.log | tail -n 1)
+        ;;
+    explorer | browser | wasm)
+        mkdir -p build
+        [ "$stage" = wasm ] || tools/explorer.sh build
+        tools/explorer.sh "${stage/explorer/test}" | tee "build/test-$stage.log"
+        summary=$(grep -cE '^ *✔|^ok |passed' "build/test-$stage.log")' passed'
         ;;
     *) test_preset "$stage" ;;
     esac
