@@ -457,6 +457,38 @@ int array_import(module_state *state, PyObject *object, const char *name, bool w
     return hold_buffer(state, object, name, written, array);
 }
 
+bool array_is_lent(module_state *state, PyObject *object)
+{
+    array_class class;
+    dlpack_tensor tensor = {.data = NULL};
+    bool is = !find_class(state, object, "x", &class) && class.kind == ARRAY_EXCHANGE &&
+              !class.exchange->borrow(object, &tensor) && tensor.device.type == DLPACK_CPU;
+    for (int a = 0; is && !tensor.data && a < tensor.ndim; a++)
+        tensor.data = tensor.shape[a] ? NULL : object; /* Empty tensors have no memory. */
+    PyErr_Clear();
+    return is && tensor.data;
+}
+
+/* Tables of functions give the tensor away as it is; __dlpack__ wants it without its gradient. */
+int array_import_recorded(module_state *state, PyObject *object, const char *name, array *array)
+{
+    dlpack_tensor tensor;
+    array->object = object;
+    array->keep = NULL;
+    array->buffer.obj = NULL;
+    if (find_class(state, object, name, &array->class))
+        return -1;
+    if (array->class.kind == ARRAY_EXCHANGE)
+        return array->class.exchange->borrow(object, &tensor)
+                   ? -1
+                   : view_of_dlpack(state, &tensor, name, &array->view);
+    PyObject *plain = PyObject_CallMethod(object, "detach", NULL);
+    int status = plain ? array_import(state, plain, name, false, array) : -1;
+    array->object = object;
+    Py_XDECREF(plain); /* What was imported holds the memory. */
+    return status;
+}
+
 void array_release(array *array)
 {
     if (array->buffer.obj)

@@ -29,9 +29,8 @@ from .functional import _unpooled_sizes
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _transforms_are_active = torch._C._are_functorch_transforms_active
 _is_compiling = torch.compiler.is_compiling
-_modes_are_active = torch._C._len_torch_dispatch_stack
-_is_traced = torch._C._get_tracing_state
-_has_storage = torch._C._has_storage
+_sliding, _adaptive = _core.torch_sliding, _core.torch_adaptive
+_MAX, _AVG, _SMOOTH = _core.MAX, _core.AVG, _core.SMOOTH
 
 # ---- Descriptors ---------------------------------------------------------------------------------
 # An operator gets its pool as the words of a problem string, such as "max k3s2p1": text can be traced,
@@ -128,7 +127,7 @@ def _vjp(x, gy, pool):
 
 
 def _saved(x, pool):
-    return _core.pool_saved(_pool(pool), x.detach(), *_fake_saved(x, pool))[:2]
+    return _core.pool_saved(_pool(pool), x.detach(), *_fake_saved(x, pool))
 
 
 def _vjp_saved(winners, gy, size, last, pool):
@@ -556,57 +555,41 @@ _register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", _unpool, 
 # It takes longer than pooling a small tensor, and for a plain tensor in eager mode has nothing to do.
 
 
-def _is_plain(x):
-    """Whether x is an ordinary tensor, its numbers what its memory says, and nobody looks on: no
-    compiler, tracer, tangent, transform or mode."""
-    return (not _is_compiling() and type(x) is torch.Tensor and x.is_cpu
-            and _has_storage(x) and not x.is_neg() and not x._is_zerotensor()
-            and forward_ad._current_level < 0 and not _transforms_are_active()
-            and _modes_are_active() == 0 and _is_traced() is None)
-
-
-def _records(x):
-    return x.requires_grad and torch.is_grad_enabled()
-
-
-class _ForwardStep(torch.autograd.Function):
+class _Step(torch.autograd.Function):
     """A pool in eager mode. The backward falls back to the operators if it is itself recorded,
     transformed or traced."""
 
-    @staticmethod
-    def forward(ctx, x, function, op, ndim, arguments):
-        y, winners, ctx.pool, ctx.form = function(op, ndim, x.detach(), *arguments)
-        if winners is not None:
-            ctx.save_for_backward(winners)
-        elif op != _core.AVG:
-            ctx.save_for_backward(x)
-        ctx.stride = y.stride()
-        return y
-
-    @staticmethod
-    def backward(ctx, gy):
-        saved, pool = ctx.saved_tensors, ctx.pool
-        if torch.is_grad_enabled() or not _is_plain(gy):
-            return _vjp_by_operators(pool, ctx.form, saved, gy), None, None, None, None
-        if gy.stride() != ctx.stride:  # as _laid_out()
-            gy = torch.empty_strided(gy.shape, ctx.stride, dtype=gy.dtype).copy_(gy)
-        elif gy.requires_grad:
-            gy = gy.detach()
-        if saved and not pool.keeps_winners:
-            gx = pool.vjp(saved[0].detach(), gy)
-        else:
-            gx = _core.vjp_saved(pool, ctx.form, saved[0] if saved else None, gy)
-        return gx, None, None, None, None
+    forward = _core.torch_forward
+    backward = _core.torch_backward
 
 
-def _vjp_by_operators(pool, form, saved, gy):
+def _step_backward(node, gy, backward=_core.torch_backward):
+    return backward(node, gy)
+
+
+# What PyTorch puts here looks for the function above first, which takes as long as a small backward.
+_Step._backward_cls.apply = _step_backward
+
+
+def _vjp_by_operators(step, saved, gy):
+    pool = step.pool
     if saved and not pool.keeps_winners:
         return torch.ops.tarn.pool_vjp(*saved, gy, pool.text)
-    last = _is_last(torch.empty_strided(*form, device="meta"))
-    return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), gy, form[0], last, pool.text)
+    size, strides = step.form
+    last = _is_last(torch.empty_strided(size, strides, device="meta"))
+    return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), gy, size, last, pool.text)
 
 
-_record = super(torch.autograd.Function, _ForwardStep).apply
+def _copied(gy, strides):
+    return torch.empty_strided(gy.shape, strides, dtype=gy.dtype).copy_(gy)
+
+
+_core.torch_setup(
+    torch.Tensor, torch.Tensor.is_neg, torch._C._are_functorch_transforms_active,
+    torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled,
+    torch._C._get_tracing_state, vars(forward_ad),
+    torch.is_grad_enabled, torch.get_num_threads, super(torch.autograd.Function, _Step).apply,
+    _vjp_by_operators, _copied)
 
 # ---- Functions -----------------------------------------------------------------------------------
 
@@ -628,32 +611,18 @@ def _run(x, ndim, text, return_indices=False, filled=None):
 
 
 def _slide(op, ndim, x, window, return_indices=False):
-    if _is_plain(x):
-        if not _records(x):
-            x = x.detach() if x.requires_grad else x
-            return _core.sliding(op, ndim, x, *window, return_indices, None)
-        if not return_indices:
-            return _record(x, _core.sliding_saved, op, ndim, window)
     return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
 
 
-def _adapt(op, word, ndim, x, output_size, return_indices=False):
-    if _is_plain(x):
-        if not _records(x):
-            x = x.detach() if x.requires_grad else x
-            return _core.adaptive(op, ndim, x, output_size, return_indices, None)
-        if not return_indices:
-            return _record(x, _core.adaptive_saved, op, ndim, (output_size,))
+def _adapt(word, ndim, x, output_size, return_indices=False):
     return _run(x, ndim, _adaptive_text(word, x, ndim, output_size), return_indices, filled=1)
 
 
-def _pool_saved(op, ndim, x, pool):
-    return _core.pool_saved(pool, x, None, None)
-
-
-def _globally(op, ndim, x, text):
-    if _is_plain(x) and _records(x):
-        return _record(x, _pool_saved, op, ndim, (_pool(text),))
+def _globally(x, text):
+    if not _is_compiling():
+        y = _core.torch_pool(_pool(text), x)
+        if y is not NotImplemented:
+            return y
     return torch.ops.tarn.pool(x, text)
 
 
@@ -666,6 +635,11 @@ def _named(function, name, doc):
 def _extreme_function(op, word, ndim):
     def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
              return_indices=False):
+        if not _is_compiling():
+            y = _sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, True,
+                         None, 1.0, return_indices)
+            if y is not NotImplemented:
+                return y
         window = kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0
         return _slide(op, ndim, input, window, return_indices)
 
@@ -675,6 +649,11 @@ def _extreme_function(op, word, ndim):
 def _avg_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
              divisor_override=None):
+        if not _is_compiling():
+            y = _sliding(_AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
+                         count_include_pad, divisor_override, 1.0, False)
+            if y is not NotImplemented:
+                return y
         window = kernel_size, stride, padding, 1, ceil_mode, count_include_pad, divisor_override, 1.0
         return _slide(_core.AVG, ndim, input, window)
 
@@ -684,6 +663,11 @@ def _avg_function(ndim):
 def _smooth_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
              count_include_pad=True):
+        if not _is_compiling():
+            y = _sliding(_SMOOTH, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
+                         count_include_pad, None, beta, False)
+            if y is not NotImplemented:
+                return y
         window = kernel_size, stride, padding, dilation, ceil_mode, count_include_pad, None, beta
         return _slide(_core.SMOOTH, ndim, input, window)
 
@@ -708,7 +692,11 @@ def _adaptive_text(word, x, ndim, output_size):
 
 def _adaptive_max_function(ndim):
     def pool(input, output_size, return_indices=False):
-        return _adapt(_core.MAX, "max", ndim, input, output_size, return_indices)
+        if not _is_compiling():
+            y = _adaptive(_MAX, ndim, input, output_size, return_indices)
+            if y is not NotImplemented:
+                return y
+        return _adapt("max", ndim, input, output_size, return_indices)
 
     return _named(pool, f"adaptive_max_pool{ndim}d",
                   f"`tarn.adaptive_max_pool{ndim}d` with autograd.")
@@ -716,7 +704,11 @@ def _adaptive_max_function(ndim):
 
 def _adaptive_avg_function(ndim):
     def pool(input, output_size):
-        return _adapt(_core.AVG, "avg", ndim, input, output_size)
+        if not _is_compiling():
+            y = _adaptive(_AVG, ndim, input, output_size, False)
+            if y is not NotImplemented:
+                return y
+        return _adapt("avg", ndim, input, output_size)
 
     return _named(pool, f"adaptive_avg_pool{ndim}d",
                   f"`tarn.adaptive_avg_pool{ndim}d` with autograd.")
@@ -742,13 +734,13 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_function, (1, 2, 3))
 def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
     """`tarn.global_max_pool` with autograd, which follows the tie rule."""
     words = f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"
-    return _globally(_core.MAX, ndim, input, words)
+    return _globally(input, words)
 
 
 def global_avg_pool(input, ndim=2, keepdims=True):
     """`tarn.global_avg_pool` with autograd."""
     words = f"avg {'global' if keepdims else 'flat'} d{ndim}"
-    return _globally(_core.AVG, ndim, input, words)
+    return _globally(input, words)
 
 
 # ---- Modules -------------------------------------------------------------------------------------
