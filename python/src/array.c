@@ -371,11 +371,29 @@ static int check_writable(PyObject *object, const char *name)
     return -1;
 }
 
+/* Whether a tensor of PyTorch is lent as the numbers below its negative bit (z.conj().imag has it); -1 with
+ * an exception. Others have no such thing. */
+static int check_not_negative(PyObject *object, const char *name)
+{
+    PyObject *flag = PyObject_CallMethod(object, "is_neg", NULL);
+    int is = flag ? PyObject_IsTrue(flag) : 0;
+    Py_XDECREF(flag);
+    PyErr_Clear();
+    if (is != 1)
+        return 0;
+    PyErr_Format(PyExc_BufferError,
+                 "%s has PyTorch's negative bit, which other libraries do not see: use the functions "
+                 "of tarn.torch, or resolve_neg() it",
+                 name);
+    return -1;
+}
+
 /* The capsule is held, not consumed: its own destructor gives the tensor back. */
 static int import_dlpack(const module_state *state, PyObject *object, const char *name,
                          bool written, array *array)
 {
-    if (check_device(object, name) || (written && check_writable(object, name)))
+    if (check_device(object, name) || check_not_negative(object, name) ||
+        (written && check_writable(object, name)))
         return -1;
     array->keep = ask_for_capsule(object);
     if (!array->keep)
@@ -429,7 +447,8 @@ static int import_exchange(const module_state *state, PyObject *object, const ch
                            array *array)
 {
     dlpack_tensor tensor;
-    if (check_no_gradient(state, object, name) || array->class.exchange->borrow(object, &tensor))
+    if (check_no_gradient(state, object, name) || check_not_negative(object, name) ||
+        array->class.exchange->borrow(object, &tensor))
         return -1;
     return view_of_dlpack(state, &tensor, name, &array->view);
 }

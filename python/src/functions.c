@@ -145,10 +145,12 @@ static PyObject *sliding_pool(PyObject *module, PyObject *const *args, Py_ssize_
 }
 
 /* Sets the output sizes that are None to the sizes of x. */
-static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, tarn_pool *pool)
+static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, bool recorded,
+                      tarn_pool *pool)
 {
     array array;
-    if (array_import(state, x, "x", false, &array))
+    if (recorded ? array_import_recorded(state, x, "x", &array)
+                 : array_import(state, x, "x", false, &array))
         return -1;
     int lead = array.view.rank - pool->spatial;
     for (int a = 0; a < pool->spatial && lead >= 0; a++) { /* The rank is judged later. */
@@ -162,7 +164,8 @@ static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, tarn_po
 }
 
 /* One size for all axes, or a size or None for each. */
-static int parse_output_size(module_state *state, PyObject *object, PyObject *x, tarn_pool *pool)
+static int parse_output_size(module_state *state, PyObject *object, PyObject *x, bool recorded,
+                             tarn_pool *pool)
 {
     bool keeps = false;
     if (!PyTuple_Check(object) && !PyList_Check(object))
@@ -180,31 +183,32 @@ static int parse_output_size(module_state *state, PyObject *object, PyObject *x,
         if (PyErr_Occurred())
             return -1;
     }
-    return keeps ? keep_sizes(state, object, x, pool) : 0;
+    return keeps ? keep_sizes(state, object, x, recorded, pool) : 0;
 }
 
-int parse_adaptive(module_state *state, PyObject *const *args, tarn_pool *pool)
+int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, tarn_pool *pool)
 {
     if (parse_kind(args[0], args[1], pool))
         return -1;
     pool->window = TARN_ADAPTIVE;
-    return parse_output_size(state, args[3], args[2], pool);
+    set_number(pool, PyFloat_AsDouble(args[4]));
+    return PyErr_Occurred() ? -1 : parse_output_size(state, args[3], args[2], recorded, pool);
 }
 
-/* (op, ndim, x, output_size, return_indices, out) */
+/* (op, ndim, x, output_size, number, return_indices, out) */
 static PyObject *adaptive(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     tarn_pool pool;
     module_state *state = state_of(module);
-    if (check_count(count, 6) || parse_adaptive(state, args, &pool))
+    if (check_count(count, 7) || parse_adaptive(state, args, false, &pool))
         return NULL;
-    return run_forward(state, &pool, args[2], args[4], args[5], FRAME_FIRST);
+    return run_forward(state, &pool, args[2], args[5], args[6], FRAME_FIRST);
 }
 
-/* (op, ndim, x, keepdims, ties, out) */
+/* (op, ndim, x, keepdims, ties, number, out) */
 static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    if (check_count(count, 6))
+    if (check_count(count, 7))
         return NULL;
     int spatial = parse_spatial(args[1]);
     int keeps = spatial < 0 ? -1 : PyObject_IsTrue(args[3]);
@@ -212,9 +216,10 @@ static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t coun
         return NULL;
     tarn_pool pool = tarn_global_max_pool(spatial, !keeps);
     pool.op = (tarn_op)PyLong_AsLong(args[0]);
+    set_number(&pool, PyFloat_AsDouble(args[5]));
     if (PyErr_Occurred() || parse_ties(args[4], &pool.ties))
         return NULL;
-    return run_forward(state_of(module), &pool, args[2], Py_False, args[5], FRAME_ANY);
+    return run_forward(state_of(module), &pool, args[2], Py_False, args[6], FRAME_ANY);
 }
 
 /* ---- Forward and backward of a training step ----------------------------------------------- */

@@ -24,9 +24,9 @@ enum {
     SLIDING_ARGUMENTS
 };
 
-/* The pool that they, or those of the adaptive functions (op, ndim, x, output_size), describe. */
+/* The pool that they, or those of the adaptive functions (op, ndim, x, output_size, number), describe. */
 int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool);
-int parse_adaptive(module_state *state, PyObject *const *args, tarn_pool *pool);
+int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, tarn_pool *pool);
 
 /* A pool object's descriptor; NULL with TypeError. */
 const tarn_pool *checked_pool(const module_state *state, PyObject *object);

@@ -136,8 +136,8 @@ static int is_unwatched(const torch_hooks *torch)
 /* Whether the functions of this file may take the tensor. */
 static int is_plain(module_state *state, PyObject *tensor)
 {
-    int is = is_ordinary(state, tensor);
-    return is == 1 ? is_unwatched(state->torch) : is;
+    int is = is_unwatched(state->torch);
+    return is == 1 ? is_ordinary(state, tensor) : is;
 }
 
 typedef enum { FAILED, TO_OPERATORS, TO_RUN, TO_RECORD } way;
@@ -231,19 +231,19 @@ PyObject *torch_sliding(PyObject *module, PyObject *const *args, Py_ssize_t coun
                : go(state, way, &pool, args[X], args[INDICES], FRAME_BATCH);
 }
 
-/* (op, ndim, x, output_size, return_indices) */
+/* (op, ndim, x, output_size, number, return_indices) */
 PyObject *torch_adaptive(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     module_state *state = PyModule_GetState(module);
     tarn_pool pool;
-    if (check_count(count, 5))
+    if (check_count(count, 6))
         return NULL;
     way way = find_way(state, args[2]);
     if (way < TO_RUN)
         return leave(way);
-    return parse_adaptive(state, args, &pool)
+    return parse_adaptive(state, args, true, &pool)
                ? NULL
-               : go(state, way, &pool, args[2], args[4], FRAME_FIRST);
+               : go(state, way, &pool, args[2], args[5], FRAME_FIRST);
 }
 
 /* (pool, x) */
