@@ -704,11 +704,7 @@ def _output_sizes(x, ndim, output_size):
 
 
 def _adapt(function, arguments, op, word, ndim, x, output_size, number=1.0, indices=False):
-    """An adaptive pool: at once, by the operators, or as somebody overrides the function."""
-    if not _is_compiling():
-        y = _adaptive(op, ndim, x, output_size, number, indices)
-        if y is not NotImplemented:
-            return y
+    """An adaptive pool by the operators, unless somebody overrides the function."""
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
     sizes = _output_sizes(x, ndim, output_size)
@@ -723,6 +719,10 @@ def _number_word(op, number):
 
 def _adaptive_extreme_function(op, word, ndim):
     def pool(input, output_size, return_indices=False):
+        if not _is_compiling():
+            y = _adaptive(op, ndim, input, output_size, 1.0, return_indices)
+            if y is not NotImplemented:
+                return y
         return _adapt(pool, (output_size, return_indices), op, word, ndim, input, output_size, 1.0,
                       return_indices)
 
@@ -731,6 +731,10 @@ def _adaptive_extreme_function(op, word, ndim):
 
 def _adaptive_avg_function(ndim):
     def pool(input, output_size):
+        if not _is_compiling():
+            y = _adaptive(_AVG, ndim, input, output_size, 1.0, False)
+            if y is not NotImplemented:
+                return y
         return _adapt(pool, (output_size,), _AVG, "avg", ndim, input, output_size)
 
     return _named(pool, f"adaptive_avg_pool{ndim}d")
@@ -738,6 +742,10 @@ def _adaptive_avg_function(ndim):
 
 def _adaptive_smooth_function(ndim):
     def pool(input, output_size, beta=1.0):
+        if not _is_compiling():
+            y = _adaptive(_SMOOTH, ndim, input, output_size, beta, False)
+            if y is not NotImplemented:
+                return y
         return _adapt(pool, (output_size, beta), _SMOOTH, "smooth", ndim, input, output_size, beta)
 
     return _named(pool, f"adaptive_smooth_max_pool{ndim}d")
@@ -745,6 +753,10 @@ def _adaptive_smooth_function(ndim):
 
 def _adaptive_lp_function(ndim):
     def pool(input, norm_type, output_size):
+        if not _is_compiling():
+            y = _adaptive(_LP, ndim, input, output_size, norm_type, False)
+            if y is not NotImplemented:
+                return y
         return _adapt(pool, (norm_type, output_size), _LP, "lp", ndim, input, output_size, norm_type)
 
     return _named(pool, f"adaptive_lp_pool{ndim}d")

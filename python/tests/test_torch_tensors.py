@@ -111,6 +111,15 @@ def test_traces_follow_their_input(trace, patched):
     assert not torch.allclose(traced(other), traced(x))
 
 
+def test_onnx_export_is_refused(tmp_path):
+    """PyTorch's own pools are exported; tarn's operators have no translation, and no constant stands for
+    them."""
+    pytest.importorskip("onnx")
+    with pytest.raises(Exception, match="tarn"), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(Net(), (image(1),), str(tmp_path / "net.onnx"), dynamo=False)
+
+
 def test_meta_and_fake_tensors_have_the_shape_only():
     y = T.max_pool2d(torch.empty(1, 2, 7, 7, device="meta"), 3, 2)
     assert y.is_meta and y.shape == (1, 2, 3, 3)
@@ -137,6 +146,22 @@ def test_patch_leaves_out_to_pytorch():
     with T.patch():
         assert F.avg_pool2d(image(), 2, out=y) is y
     assert torch.equal(y, F.avg_pool2d(image(), 2))
+
+
+PRIVATE = {torch._C: ["_AutoDispatchBelowAutograd", "_are_functorch_transforms_active", "_get_tracing_state",
+                      "_is_torch_function_mode_enabled", "_len_torch_dispatch_stack"],
+           torch._functorch.utils: ["enable_single_level_autograd_function"],
+           torch.autograd.forward_ad: ["_current_level", "_set_fwd_grad_enabled"],
+           torch.autograd.Function: ["_backward_cls"], nn.modules.pooling: ["_MaxPoolNd"]}
+
+
+def test_private_names_that_are_used_exist():
+    """A failure here means that PyTorch has changed, and that tarn/torch.py must follow."""
+    gone = [(owner, name) for owner, names in PRIVATE.items() for name in names
+            if not hasattr(owner, name)]
+    assert not gone
+    assert torch.autograd.forward_ad._current_level < 0
+    assert "apply" in vars(T._Step._backward_cls)
 
 
 def test_the_rest_is_pytorchs():
