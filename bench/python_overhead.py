@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a Python call costs: a tiny pooling, next to PyTorch's; and large ones, next to the C library.
+"""What a Python call costs: a tiny pooling and a tiny training step, next to PyTorch's; and large ones,
+next to the C library. docs/python.md shows what it printed.
 
 usage: build/venv/bin/python bench/python_overhead.py     needs numpy; torch if it is there
 
@@ -15,6 +16,11 @@ import timeit
 import numpy
 
 import tarn
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -33,17 +39,32 @@ def tiny():
     rows = {"tarn.max_pool2d(x, 2)": lambda: tarn.max_pool2d(x, 2),
             "tarn.max_pool2d(x, 2, out=y)": lambda: tarn.max_pool2d(x, 2, out=out),
             "tarn.MaxPool(2)(x), made before": lambda: pool(x)}
-    try:
-        import torch
+    if torch:
         t = torch.zeros(1, 1, 4, 4)
         rows["tarn.max_pool2d(tensor, 2)"] = lambda: tarn.max_pool2d(t, 2)
         rows["tarn.torch.max_pool2d(tensor, 2)"] = lambda: tarn.torch.max_pool2d(t, 2)
         rows["torch.max_pool2d(tensor, 2)"] = lambda: torch.max_pool2d(t, 2)
         rows["torch.nn.functional.max_pool2d(tensor, 2)"] = lambda: torch.nn.functional.max_pool2d(t, 2)
-    except ImportError:
-        pass
     for name, time in zip(rows, best(rows.values(), 500, 100)):
         print(f"{name:45} {time:8.2f} us")
+
+
+def step(module, name, x, gy):
+    pool = getattr(module, name)
+    return lambda: torch.autograd.grad(pool(x, 2), x, gy)
+
+
+def tiny_steps():
+    """A forward and its backward, on one thread: PyTorch's, tarn.torch's, and PyTorch's under patch()."""
+    functional = torch.nn.functional
+    torch.set_num_threads(1)
+    x, gy = torch.randn(1, 1, 4, 4, requires_grad=True), torch.ones(1, 1, 2, 2)
+    print(f"\n{'forward and backward, 1x1x4x4':32} {'PyTorch':>10} {'tarn.torch':>10} {'patch()':>10}   us")
+    for name in ("max_pool2d", "avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool2d"):
+        with tarn.torch.patch():
+            patched = step(functional, name, x, gy)
+        rows = best((step(functional, name, x, gy), step(tarn.torch, name, x, gy), patched), 50, 300)
+        print(f"{name:32} " + " ".join(f"{r:10.1f}" for r in rows))
 
 
 class CLibrary:
@@ -81,6 +102,8 @@ def large():
 
 if __name__ == "__main__":
     tiny()
+    if torch:
+        tiny_steps()
     if (ROOT / "build" / "libtarn.so").exists():
         large()
     else:

@@ -371,11 +371,29 @@ static int check_writable(PyObject *object, const char *name)
     return -1;
 }
 
+/* Whether a tensor of PyTorch is lent as the numbers below its negative bit (z.conj().imag has it); -1 with
+ * an exception. Others have no such thing. */
+static int check_not_negative(PyObject *object, const char *name)
+{
+    PyObject *flag = PyObject_CallMethod(object, "is_neg", NULL);
+    int is = flag ? PyObject_IsTrue(flag) : 0;
+    Py_XDECREF(flag);
+    PyErr_Clear();
+    if (is != 1)
+        return 0;
+    PyErr_Format(PyExc_BufferError,
+                 "%s has PyTorch's negative bit, which other libraries do not see: use the functions "
+                 "of tarn.torch, or resolve_neg() it",
+                 name);
+    return -1;
+}
+
 /* The capsule is held, not consumed: its own destructor gives the tensor back. */
 static int import_dlpack(const module_state *state, PyObject *object, const char *name,
                          bool written, array *array)
 {
-    if (check_device(object, name) || (written && check_writable(object, name)))
+    if (check_device(object, name) || check_not_negative(object, name) ||
+        (written && check_writable(object, name)))
         return -1;
     array->keep = ask_for_capsule(object);
     if (!array->keep)
@@ -429,7 +447,8 @@ static int import_exchange(const module_state *state, PyObject *object, const ch
                            array *array)
 {
     dlpack_tensor tensor;
-    if (check_no_gradient(state, object, name) || array->class.exchange->borrow(object, &tensor))
+    if (check_no_gradient(state, object, name) || check_not_negative(object, name) ||
+        array->class.exchange->borrow(object, &tensor))
         return -1;
     return view_of_dlpack(state, &tensor, name, &array->view);
 }
@@ -455,6 +474,38 @@ int array_import(module_state *state, PyObject *object, const char *name, bool w
         break;
     }
     return hold_buffer(state, object, name, written, array);
+}
+
+bool array_is_lent(module_state *state, PyObject *object)
+{
+    array_class class;
+    dlpack_tensor tensor = {.data = NULL};
+    bool is = !find_class(state, object, "x", &class) && class.kind == ARRAY_EXCHANGE &&
+              !class.exchange->borrow(object, &tensor) && tensor.device.type == DLPACK_CPU;
+    for (int a = 0; is && !tensor.data && a < tensor.ndim; a++)
+        tensor.data = tensor.shape[a] ? NULL : object; /* Empty tensors have no memory. */
+    PyErr_Clear();
+    return is && tensor.data;
+}
+
+/* Tables of functions give the tensor away as it is; __dlpack__ wants it without its gradient. */
+int array_import_recorded(module_state *state, PyObject *object, const char *name, array *array)
+{
+    dlpack_tensor tensor;
+    array->object = object;
+    array->keep = NULL;
+    array->buffer.obj = NULL;
+    if (find_class(state, object, name, &array->class))
+        return -1;
+    if (array->class.kind == ARRAY_EXCHANGE)
+        return array->class.exchange->borrow(object, &tensor)
+                   ? -1
+                   : view_of_dlpack(state, &tensor, name, &array->view);
+    PyObject *plain = PyObject_CallMethod(object, "detach", NULL);
+    int status = plain ? array_import(state, plain, name, false, array) : -1;
+    array->object = object;
+    Py_XDECREF(plain); /* What was imported holds the memory. */
+    return status;
 }
 
 void array_release(array *array)

@@ -18,6 +18,12 @@ typedef struct {
  * an exception set; then there is nothing to release. */
 int array_import(module_state *state, PyObject *object, const char *name, bool written,
                  array *array);
+/* Whether the object's type has a table of DLPack functions that lends the object's memory on the CPU. No
+ * exception is left. */
+bool array_is_lent(module_state *state, PyObject *object);
+
+/* array_import() for a tensor of PyTorch whose gradients are not lost by reading it. */
+int array_import_recorded(module_state *state, PyObject *object, const char *name, array *array);
 void array_release(array *array);
 
 /* A result on its way: memory first, the Python object when it has been filled. */

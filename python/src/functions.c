@@ -5,6 +5,7 @@
 #include "array.h"
 #include "pool_object.h"
 #include "pooling.h"
+#include "torch_step.h"
 
 #include <string.h>
 
@@ -91,23 +92,6 @@ static int parse_divisor(const module_state *state, PyObject *object, int64_t *d
     return 0;
 }
 
-enum {
-    OP,
-    SPATIAL,
-    X,
-    KERNEL,
-    STRIDE,
-    PADDING,
-    DILATION,
-    CEIL,
-    COUNT,
-    DIVISOR,
-    NUMBER,
-    INDICES,
-    OUT,
-    SLIDING_ARGUMENTS
-};
-
 /* A pool of that operator and number of spatial axes. */
 static int parse_kind(PyObject *op, PyObject *ndim, tarn_pool *pool)
 {
@@ -119,7 +103,7 @@ static int parse_kind(PyObject *op, PyObject *ndim, tarn_pool *pool)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool)
+int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool)
 {
     if (parse_kind(args[OP], args[SPATIAL], pool))
         return -1;
@@ -133,7 +117,7 @@ static int parse_sliding(const module_state *state, PyObject *const *args, tarn_
     return check_padding(state, pool);
 }
 
-static int check_count(Py_ssize_t given, int expected)
+int check_count(Py_ssize_t given, int expected)
 {
     if (given == expected)
         return 0;
@@ -161,10 +145,12 @@ static PyObject *sliding_pool(PyObject *module, PyObject *const *args, Py_ssize_
 }
 
 /* Sets the output sizes that are None to the sizes of x. */
-static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, tarn_pool *pool)
+static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, bool recorded,
+                      tarn_pool *pool)
 {
     array array;
-    if (array_import(state, x, "x", false, &array))
+    if (recorded ? array_import_recorded(state, x, "x", &array)
+                 : array_import(state, x, "x", false, &array))
         return -1;
     int lead = array.view.rank - pool->spatial;
     for (int a = 0; a < pool->spatial && lead >= 0; a++) { /* The rank is judged later. */
@@ -178,7 +164,8 @@ static int keep_sizes(module_state *state, PyObject *sizes, PyObject *x, tarn_po
 }
 
 /* One size for all axes, or a size or None for each. */
-static int parse_output_size(module_state *state, PyObject *object, PyObject *x, tarn_pool *pool)
+static int parse_output_size(module_state *state, PyObject *object, PyObject *x, bool recorded,
+                             tarn_pool *pool)
 {
     bool keeps = false;
     if (!PyTuple_Check(object) && !PyList_Check(object))
@@ -196,31 +183,32 @@ static int parse_output_size(module_state *state, PyObject *object, PyObject *x,
         if (PyErr_Occurred())
             return -1;
     }
-    return keeps ? keep_sizes(state, object, x, pool) : 0;
+    return keeps ? keep_sizes(state, object, x, recorded, pool) : 0;
 }
 
-static int parse_adaptive(module_state *state, PyObject *const *args, tarn_pool *pool)
+int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, tarn_pool *pool)
 {
     if (parse_kind(args[0], args[1], pool))
         return -1;
     pool->window = TARN_ADAPTIVE;
-    return parse_output_size(state, args[3], args[2], pool);
+    set_number(pool, PyFloat_AsDouble(args[4]));
+    return PyErr_Occurred() ? -1 : parse_output_size(state, args[3], args[2], recorded, pool);
 }
 
-/* (op, ndim, x, output_size, return_indices, out) */
+/* (op, ndim, x, output_size, number, return_indices, out) */
 static PyObject *adaptive(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     tarn_pool pool;
     module_state *state = state_of(module);
-    if (check_count(count, 6) || parse_adaptive(state, args, &pool))
+    if (check_count(count, 7) || parse_adaptive(state, args, false, &pool))
         return NULL;
-    return run_forward(state, &pool, args[2], args[4], args[5], FRAME_FIRST);
+    return run_forward(state, &pool, args[2], args[5], args[6], FRAME_FIRST);
 }
 
-/* (op, ndim, x, keepdims, ties, out) */
+/* (op, ndim, x, keepdims, ties, number, out) */
 static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    if (check_count(count, 6))
+    if (check_count(count, 7))
         return NULL;
     int spatial = parse_spatial(args[1]);
     int keeps = spatial < 0 ? -1 : PyObject_IsTrue(args[3]);
@@ -228,58 +216,16 @@ static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t coun
         return NULL;
     tarn_pool pool = tarn_global_max_pool(spatial, !keeps);
     pool.op = (tarn_op)PyLong_AsLong(args[0]);
+    set_number(&pool, PyFloat_AsDouble(args[5]));
     if (PyErr_Occurred() || parse_ties(args[4], &pool.ties))
         return NULL;
-    return run_forward(state_of(module), &pool, args[2], Py_False, args[5], FRAME_ANY);
+    return run_forward(state_of(module), &pool, args[2], Py_False, args[6], FRAME_ANY);
 }
 
 /* ---- Forward and backward of a training step ----------------------------------------------- */
 
-/* (y, winners, pool, form): what vjp_saved() wants. Where winners are None a backward needs x, or for means
- * the form alone. */
-static PyObject *run_saved(module_state *state, pooling *call)
-{
-    PyObject *form = NULL, *pool = NULL, *all = NULL;
-    bool keeps = keeps_winners(call->pool);
-    call->pass = keeps ? TARN_FORWARD_SAVED : TARN_FORWARD;
-    call->form = &form;
-    PyObject *made = pooling_run(state, call);
-    if (made && form)
-        pool = pool_create(state->pool_type, state, call->pool);
-    if (pool && keeps)
-        all = PyTuple_Pack(4, PyTuple_GetItem(made, 0), PyTuple_GetItem(made, 1), pool, form);
-    else if (pool)
-        all = PyTuple_Pack(4, made, Py_None, pool, form);
-    Py_XDECREF(made);
-    Py_XDECREF(pool);
-    Py_XDECREF(form);
-    return all;
-}
-
-/* As sliding(), without the last two arguments. */
-static PyObject *sliding_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    tarn_pool pool;
-    module_state *state = state_of(module);
-    if (check_count(count, INDICES) || parse_sliding(state, args, &pool))
-        return NULL;
-    pooling call = {.pool = &pool, .object = {[TARN_X] = args[X]}, .frame = FRAME_BATCH};
-    return run_saved(state, &call);
-}
-
-/* As adaptive(), without the last two arguments. */
-static PyObject *adaptive_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    tarn_pool pool;
-    module_state *state = state_of(module);
-    if (check_count(count, 4) || parse_adaptive(state, args, &pool))
-        return NULL;
-    pooling call = {.pool = &pool, .object = {[TARN_X] = args[2]}, .frame = FRAME_FIRST};
-    return run_saved(state, &call);
-}
-
 /* A pool object's descriptor; NULL with TypeError. */
-static const tarn_pool *parse_pool(const module_state *state, PyObject *object)
+const tarn_pool *checked_pool(const module_state *state, PyObject *object)
 {
     if (PyObject_TypeCheck(object, state->pool_type))
         return pool_of(object);
@@ -287,18 +233,22 @@ static const tarn_pool *parse_pool(const module_state *state, PyObject *object)
     return NULL;
 }
 
-/* (pool, x, y, winners): the same for a pool, with arrays to write to or None */
+/* (pool, x, y, winners): the values and the winners of a pool that keeps them, into arrays or fresh */
 static PyObject *pool_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     module_state *state = state_of(module);
-    const tarn_pool *pool = check_count(count, 4) ? NULL : parse_pool(state, args[0]);
-    pooling call = {.pool = pool};
+    const tarn_pool *pool = check_count(count, 4) ? NULL : checked_pool(state, args[0]);
+    pooling call = {.pool = pool, .pass = TARN_FORWARD_SAVED};
     if (!pool)
         return NULL;
+    if (!keeps_winners(pool)) {
+        raise_status(state, TARN_BAD_ARGUMENT, -1, "a pool that keeps no winners");
+        return NULL;
+    }
     call.object[TARN_X] = args[1];
     call.object[TARN_Y] = args[2];
     call.object[WINNERS] = args[3];
-    return run_saved(state, &call);
+    return pooling_run(state, &call);
 }
 
 /* A pair of sizes and strides; the dtype is not set. */
@@ -320,7 +270,7 @@ static PyObject *vjp_saved(PyObject *module, PyObject *const *args, Py_ssize_t c
 {
     module_state *state = state_of(module);
     tarn_view x;
-    const tarn_pool *pool = check_count(count, 4) ? NULL : parse_pool(state, args[0]);
+    const tarn_pool *pool = check_count(count, 4) ? NULL : checked_pool(state, args[0]);
     if (!pool || parse_form(args[1], &x))
         return NULL;
     if (args[2] == Py_None && pool->op != TARN_AVG) {
@@ -534,7 +484,9 @@ static PyObject *set_threads_here(PyObject *module, PyObject *number)
 static PyObject *get_num_threads(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return PyLong_FromLong(pooling_threads_here ? pooling_threads_here : pooling_threads);
+    return PyLong_FromLong(pooling_threads_here ? pooling_threads_here
+                           : pooling_threads    ? pooling_threads
+                                                : 1);
 }
 
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
@@ -543,10 +495,14 @@ PyMethodDef functions[] = {
     {"sliding_pool", FAST(sliding_pool), NULL},
     {"adaptive", FAST(adaptive), NULL},
     {"global_", FAST(global), NULL},
-    {"sliding_saved", FAST(sliding_saved), NULL},
-    {"adaptive_saved", FAST(adaptive_saved), NULL},
     {"pool_saved", FAST(pool_saved), NULL},
     {"vjp_saved", FAST(vjp_saved), NULL},
+    {"torch_setup", FAST(torch_setup), NULL},
+    {"torch_sliding", FAST(torch_sliding), NULL},
+    {"torch_adaptive", FAST(torch_adaptive), NULL},
+    {"torch_pool", FAST(torch_pool), NULL},
+    {"torch_forward", FAST(torch_forward), NULL},
+    {"torch_backward", FAST(torch_backward), NULL},
     {"pad", FAST(pad), NULL},
     {"unpad", FAST(unpad), NULL},
     {"unpool", FAST(unpool), NULL},

@@ -6,4 +6,32 @@
 
 extern PyMethodDef functions[];
 
+/* Arguments of the sliding functions by their places. */
+enum {
+    OP,
+    SPATIAL,
+    X,
+    KERNEL,
+    STRIDE,
+    PADDING,
+    DILATION,
+    CEIL,
+    COUNT,
+    DIVISOR,
+    NUMBER,
+    INDICES,
+    OUT,
+    SLIDING_ARGUMENTS
+};
+
+/* The pool that they, or those of the adaptive functions (op, ndim, x, output_size, number), describe. */
+int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool);
+int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, tarn_pool *pool);
+
+/* A pool object's descriptor; NULL with TypeError. */
+const tarn_pool *checked_pool(const module_state *state, PyObject *object);
+
+/* 0, or -1 with TypeError for a wrong number of arguments. */
+int check_count(Py_ssize_t given, int expected);
+
 #endif

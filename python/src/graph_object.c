@@ -584,6 +584,17 @@ static PyObject *graph_save(PyObject *self, PyObject *unused)
     return text_of_graph(self, false);
 }
 
+/* For pickle and copy: load() and its argument. */
+static PyObject *graph_reduce(PyObject *self, PyObject *unused)
+{
+    PyObject *text = graph_save(self, unused);
+    PyObject *load = text ? PyObject_GetAttrString((PyObject *)Py_TYPE(self), "load") : NULL;
+    PyObject *made = load ? Py_BuildValue("(N(N))", load, text) : NULL;
+    if (!load)
+        Py_XDECREF(text);
+    return made;
+}
+
 static PyObject *graph_dot(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -680,6 +691,7 @@ static PyMethodDef graph_methods[] = {
      "The gradients of the inputs, a tuple; None for integers."},
     {"memory", graph_memory, METH_VARARGS,
      "memory($self, mode='forward', /)\n--\n\nThe bytes that a program of that mode holds."},
+    {"__reduce__", graph_reduce, METH_NOARGS, NULL},
     {"save", graph_save, METH_NOARGS, "save($self, /)\n--\n\nThe text form of the graph."},
     {"load", graph_load, METH_VARARGS | METH_CLASS,
      "load(text, /)\n--\n\nThe graph of a text form; see docs/graph.md."},

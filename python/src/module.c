@@ -5,6 +5,7 @@
 #include "plan_cache.h"
 #include "pool_object.h"
 #include "tensor.h"
+#include "torch_step.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,7 +104,8 @@ static int execute(PyObject *module)
     if (!state->error || !state->requires_grad ||
         add_type(module, &tensor_spec, &state->tensor_type) ||
         add_type(module, &pool_spec, &state->pool_type) ||
-        add_type(module, &graph_spec, &state->graph_type))
+        add_type(module, &graph_spec, &state->graph_type) ||
+        add_type(module, &step_spec, &state->step_type))
         return -1;
     return add_constants(module);
 }
@@ -117,6 +119,9 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->tensor_type);
     Py_VISIT(state->pool_type);
     Py_VISIT(state->graph_type);
+    Py_VISIT(state->step_type);
+    if (torch_traverse(state, visit, arg))
+        return -1;
     Py_VISIT(state->numpy_empty);
     for (int k = 0; k < state->class_count; k++)
         Py_VISIT(state->classes[k].type);
@@ -132,6 +137,8 @@ static int clear(PyObject *module)
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->pool_type);
     Py_CLEAR(state->graph_type);
+    Py_CLEAR(state->step_type);
+    torch_clear(state);
     Py_CLEAR(state->numpy_empty);
     for (int k = 0; k < TARN_DTYPES; k++)
         Py_CLEAR(state->numpy_dtype[k]);

@@ -29,7 +29,8 @@ typedef struct {
     PyObject *module;
     PyObject *error;         /* tarn.Error */
     PyObject *requires_grad; /* the word */
-    PyTypeObject *tensor_type, *pool_type, *graph_type;
+    PyTypeObject *tensor_type, *pool_type, *graph_type, *step_type;
+    struct torch_hooks *torch; /* once tarn.torch is imported */
     array_class classes[CLASSES];
     int class_count;
     PyObject *numpy_empty, *numpy_dtype[TARN_DTYPES]; /* once NumPy has been met */

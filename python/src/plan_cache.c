@@ -68,9 +68,15 @@ static void destroy_entry(plan_entry *entry)
 {
     for (int k = 0; k < TARN_OPERANDS; k++)
         Py_XDECREF(entry->shape[k]);
-    Py_XDECREF(entry->form);
     tarn_plan_destroy(entry->plan);
     free(entry);
+}
+
+void plan_take(module_state *state, plan_entry *entry)
+{
+    STATE_LOCK(state);
+    entry->users++;
+    STATE_UNLOCK(state);
 }
 
 void plan_put(module_state *state, plan_entry *entry)
@@ -193,19 +199,6 @@ PyObject *plan_shape(module_state *state, plan_entry *entry, tarn_operand operan
     tarn_plan_layout(entry->plan, operand, &view, NULL);
     entry->dense[operand] = is_row_major(&view);
     return keep_object(state, &entry->shape[operand], make_tuple(view.rank, view.shape));
-}
-
-PyObject *plan_form(module_state *state, plan_entry *entry)
-{
-    if (entry->form)
-        return entry->form;
-    tarn_view gx;
-    tarn_plan_layout(entry->plan, TARN_GX, &gx, NULL);
-    PyObject *shape = make_tuple(gx.rank, gx.shape), *strides = make_tuple(gx.rank, gx.strides);
-    PyObject *form = shape && strides ? PyTuple_Pack(2, shape, strides) : NULL;
-    Py_XDECREF(shape);
-    Py_XDECREF(strides);
-    return keep_object(state, &entry->form, form);
 }
 
 void plan_cache_clear(module_state *state)

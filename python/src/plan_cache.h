@@ -8,7 +8,6 @@ typedef struct plan_entry {
     tarn_plan *plan;
     PyObject *shape[TARN_OPERANDS]; /* made when first asked for */
     bool dense[TARN_OPERANDS];      /* row-major; valid where shape is set */
-    PyObject *form;                 /* of gx; made when first asked for */
     int users;                      /* the table, and calls that run the plan */
     uint64_t hash;
     int words;
@@ -19,13 +18,12 @@ typedef struct plan_entry {
  * or remembered. NULL with an exception. Give it back with plan_put(). */
 plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view *x,
                      const tarn_view *const layout[TARN_OPERANDS], int threads);
+/* One user more, of a plan in use. */
+void plan_take(module_state *state, plan_entry *entry);
 void plan_put(module_state *state, plan_entry *entry);
 
 /* The tuple of sizes of an operand, borrowed from the entry; NULL with an exception. */
 PyObject *plan_shape(module_state *state, plan_entry *entry, tarn_operand operand);
-
-/* The form of gx, which a backward without x must know: (sizes, strides); borrowed as above. */
-PyObject *plan_form(module_state *state, plan_entry *entry);
 
 /* Forgets every plan. */
 void plan_cache_clear(module_state *state);

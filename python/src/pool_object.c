@@ -141,10 +141,54 @@ static PyObject *pool_parse(PyObject *type, PyObject *text)
 static PyObject *pool_repr(PyObject *self)
 {
     PyObject *name = PyType_GetName(Py_TYPE(self)), *text = pool_text(self, NULL);
-    PyObject *made = name && text ? PyUnicode_FromFormat("<tarn.%U %U>", name, text) : NULL;
+    PyObject *made = name && text ? PyUnicode_FromFormat("tarn.%U.parse(%R)", name, text) : NULL;
     Py_XDECREF(name);
     Py_XDECREF(text);
     return made;
+}
+
+/* ---- As values ----------------------------------------------------------------------------- */
+
+static Py_hash_t pool_hash(PyObject *self)
+{
+    PyObject *text = pool_text(self, NULL);
+    Py_hash_t hash = text ? PyObject_Hash(text) : -1;
+    Py_XDECREF(text);
+    return hash;
+}
+
+/* Pools are equal if they describe the same; which class made them does not matter. */
+static PyObject *pool_compare(PyObject *self, PyObject *other, int operator)
+{
+    const module_state *state = ((pool_object *)self)->state;
+    if ((operator != Py_EQ && operator != Py_NE) || !PyObject_TypeCheck(other, state->pool_type))
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *mine = pool_text(self, NULL), *theirs = mine ? pool_text(other, NULL) : NULL;
+    PyObject *is = theirs ? PyObject_RichCompare(mine, theirs, operator) : NULL;
+    Py_XDECREF(theirs);
+    Py_XDECREF(mine);
+    return is;
+}
+
+/* For pickle and copy: parse() and its argument. */
+static PyObject *pool_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *text = pool_text(self, NULL);
+    PyObject *parse =
+        text ? PyObject_GetAttrString((PyObject *)Py_TYPE(self), "parse") : NULL;
+    PyObject *made = parse ? Py_BuildValue("(N(N))", parse, text) : NULL;
+    if (!parse)
+        Py_XDECREF(text);
+    return made;
+}
+
+/* For dask: equal pools have equal tokens. */
+static PyObject *pool_token(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *text = pool_text(self, NULL);
+    return text ? Py_BuildValue("(sN)", "tarn.Pool", text) : NULL;
 }
 
 /* ---- Passes -------------------------------------------------------------------------------- */
@@ -291,6 +335,8 @@ static PyMethodDef pool_methods[] = {
     {"explain", KEYWORDS(pool_explain),
      "explain($self, shape, dtype='f32')\n--\n\n"
      "Which kernel each pass would run on a dense input, and the bytes it moves."},
+    {"__reduce__", pool_reduce, METH_NOARGS, NULL},
+    {"__dask_tokenize__", pool_token, METH_NOARGS, NULL},
     {"parse", pool_parse, METH_O | METH_CLASS,
      "parse(text, /)\n--\n\nThe pool that the words of a problem string describe: 'max k3s2p1'."},
     {NULL, NULL, 0, NULL},
@@ -377,6 +423,8 @@ static PyType_Slot pool_slots[] = {
     {Py_tp_dealloc, pool_dealloc},
     {Py_tp_call, pool_call},
     {Py_tp_repr, pool_repr},
+    {Py_tp_hash, pool_hash},
+    {Py_tp_richcompare, pool_compare},
     {Py_tp_methods, pool_methods},
     {Py_tp_getset, pool_attributes},
     {0, NULL},

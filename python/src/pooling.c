@@ -1,9 +1,9 @@
 #include "pooling.h"
 
 #include "array.h"
-#include "plan_cache.h"
+#include "torch_step.h"
 
-int pooling_threads = 1;
+int pooling_threads;
 _Thread_local int pooling_threads_here;
 
 /* A pass over fewer elements takes about as long as giving the GIL away, or waking a thread. */
@@ -44,10 +44,14 @@ bool is_large(const tarn_view *x)
     return count_elements(x) >= FEW_FOR_GIL;
 }
 
-static int threads_for(const tarn_view *x)
+static int threads_for(const module_state *state, const array *x)
 {
+    if (count_elements(&x->view) < FEW_FOR_THREADS)
+        return 1;
     int threads = pooling_threads_here ? pooling_threads_here : pooling_threads;
-    return threads > 1 && count_elements(x) < FEW_FOR_THREADS ? 1 : threads;
+    if (!threads && x->object)
+        threads = torch_threads(state, x->object);
+    return threads ? threads : 1;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -58,7 +62,9 @@ static int read_operand(module_state *state, const pooling *call, int operand, b
     PyObject *object = call->object[operand];
     if (written && (!object || object == Py_None))
         return 0; /* It will be made. */
-    if (array_import(state, object, names[operand], written, &tensors->array[operand]))
+    array *array = &tensors->array[operand];
+    if (call->recorded ? array_import_recorded(state, object, names[operand], array)
+                       : array_import(state, object, names[operand], written, array))
         return -1;
     tensors->given[operand] = true;
     tensors->data[operand] = tensors->array[operand].view.data;
@@ -69,7 +75,10 @@ static int read_operand(module_state *state, const pooling *call, int operand, b
 static void set_layout(const pooling *call, tensors *tensors)
 {
     array *x = &tensors->array[TARN_X], *gy = &tensors->array[TARN_GY];
-    x->view = *call->x;
+    if (call->x)
+        x->view = *call->x;
+    else
+        tarn_plan_layout((*call->plan)->plan, TARN_X, &x->view, NULL);
     x->view.dtype = gy->view.dtype;
     x->class = gy->class;
     x->object = gy->object;
@@ -224,12 +233,33 @@ static tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, const tensors
     Py_END_ALLOW_THREADS return status;
 }
 
-static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
+/* Whether every array given lies as the plan has it. */
+static bool fits_plan(const tensors *tensors, const tarn_plan *plan)
+{
+    bool fits = true;
+    for (int k = 0; k < TARN_OPERANDS && fits; k++) {
+        const tarn_view *view = &tensors->array[k].view;
+        tarn_view wanted;
+        if (!tensors->given[k])
+            continue;
+        tarn_plan_layout(plan, (tarn_operand)k, &wanted, NULL);
+        fits = view->dtype == wanted.dtype && view->rank == wanted.rank;
+        for (int a = 0; fits && a < wanted.rank; a++)
+            fits = view->shape[a] == wanted.shape[a] &&
+                   (wanted.shape[a] <= 1 || view->strides[a] == wanted.strides[a]);
+    }
+    return fits;
+}
+
+/* The plan that came with the call, or one for the layouts of its arrays; NULL with an exception. */
+static plan_entry *find_plan(module_state *state, const pooling *call, const tensors *tensors)
 {
     const tarn_view *x = &tensors->array[TARN_X].view, *layout[TARN_OPERANDS] = {NULL};
     tarn_view y;
-    if (call->frame != FRAME_ANY && check_frame(state, call, x))
-        return NULL;
+    if (call->plan && *call->plan && fits_plan(tensors, (*call->plan)->plan)) {
+        plan_take(state, *call->plan);
+        return *call->plan;
+    }
     for (int k = TARN_X + 1; k < TARN_OPERANDS; k++)
         if (tensors->given[k])
             layout[k] = &tensors->array[k].view;
@@ -238,7 +268,14 @@ static PyObject *run_tensors(module_state *state, const pooling *call, tensors *
         y.dtype = x->dtype;
         layout[TARN_Y] = &y;
     }
-    plan_entry *entry = plan_get(state, call->pool, x, layout, threads_for(x));
+    return plan_get(state, call->pool, x, layout, threads_for(state, &tensors->array[TARN_X]));
+}
+
+static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
+{
+    if (call->frame != FRAME_ANY && check_frame(state, call, &tensors->array[TARN_X].view))
+        return NULL;
+    plan_entry *entry = find_plan(state, call, tensors);
     if (!entry)
         return NULL;
     tarn_error error;
@@ -250,12 +287,11 @@ static PyObject *run_tensors(module_state *state, const pooling *call, tensors *
             raise_error(state, &error);
         else
             made = finish_results(state, call, tensors);
-        if (made && call->form) {
-            *call->form = plan_form(state, entry);
-            Py_XINCREF(*call->form);
-        }
     }
-    plan_put(state, entry);
+    if (made && call->plan && !*call->plan)
+        *call->plan = entry;
+    else
+        plan_put(state, entry);
     return made;
 }
 

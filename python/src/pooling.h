@@ -2,7 +2,7 @@
 #ifndef TARN_PYTHON_POOLING_H
 #define TARN_PYTHON_POOLING_H
 
-#include "module.h"
+#include "plan_cache.h"
 
 /* What x must look like: anything; channels and maybe a batch, which alone may be empty; or the same with
  * any first axis empty, as PyTorch's adaptive functions have it. */
@@ -20,7 +20,8 @@ typedef struct {
     PyObject *object[OPERANDS];
     frame frame;
     const tarn_view *x; /* the layout of x if there is no object */
-    PyObject **form;    /* if not NULL, receives plan_form(), a new reference */
+    bool recorded;      /* gradients are not lost: autograd looks after them, or does not want them */
+    plan_entry **plan;  /* if not NULL, receives the plan, or has one that the arrays must lie as */
 } pooling;
 
 /* Whether a backward of the pool needs winners and not x: max and min, where the first of equals wins. */
@@ -29,7 +30,8 @@ bool keeps_winners(const tarn_pool *pool);
 /* The result of the pass (y; y and indices or winners; dy; gx), a new reference; NULL with an exception. */
 PyObject *pooling_run(module_state *state, const pooling *call);
 
-/* Threads of passes: for the process, and for this thread (0: as the process). */
+/* Threads of passes: for the process (0: one, or PyTorch's number for its tensors), and for this thread
+ * (0: as the process). */
 extern int pooling_threads;
 extern _Thread_local int pooling_threads_here;
 

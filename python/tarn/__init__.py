@@ -15,16 +15,27 @@ from ._core import version as __version__
 from .errors import Error
 from .functional import *  # noqa: F403
 from .functional import __all__ as _functions
-from .pools import (AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, GlobalAvgPool, GlobalLpPool,
-                    GlobalMaxPool, LpPool, MaxPool, MinPool, Pool, SmoothMaxPool)
+from .pools import *  # noqa: F403
+from .pools import __all__ as _objects
 
-__all__ = ["AdaptiveAvgPool", "AdaptiveMaxPool", "AvgPool", "Error", "GlobalAvgPool",
-           "GlobalLpPool", "GlobalMaxPool", "Graph", "LpPool", "MaxPool", "MinPool", "Pool", "SmoothMaxPool", *_functions]
+__all__ = ["Error", "Graph", *_functions, *_objects]
+
+_BRIDGES = {"torch": "PyTorch 2.6 or later", "jax": "JAX", "onnx": "ONNX"}
 
 
 def __getattr__(name):
     # Bridges to libraries that not everybody has are imported when they are first named.
-    if name in ("torch", "jax", "onnx"):
-        from importlib import import_module
+    if name not in _BRIDGES:
+        raise AttributeError(f"module 'tarn' has no attribute '{name}'")
+    from importlib import import_module
+    try:
         return import_module(f"tarn.{name}")
-    raise AttributeError(f"module 'tarn' has no attribute '{name}'")
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ImportError(f"tarn.{name} needs {_BRIDGES[name]}: "
+                          f"pip install 'tarn-pooling[{name}]'") from error
+
+
+def __dir__():
+    return sorted({*globals(), *_BRIDGES})

@@ -19,19 +19,22 @@ from ._core import unpool as _unpool
 from .errors import Error
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
-    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d",
-    "avg_pool2d", "avg_pool3d", "get_num_threads", "global_avg_pool", "global_max_pool",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d",
-    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "min_pool1d", "min_pool2d", "min_pool3d", "pad", "set_num_threads", "smooth_max_pool1d",
-    "smooth_max_pool2d", "smooth_max_pool3d", "threads", "unpad",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_lp_pool1d",
+    "adaptive_lp_pool2d", "adaptive_lp_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "adaptive_min_pool1d", "adaptive_min_pool2d", "adaptive_min_pool3d",
+    "adaptive_smooth_max_pool1d", "adaptive_smooth_max_pool2d", "adaptive_smooth_max_pool3d",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "get_num_threads", "global_avg_pool",
+    "global_lp_pool", "global_max_pool", "global_min_pool", "global_smooth_max_pool", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "min_pool1d", "min_pool2d", "min_pool3d", "pad",
+    "set_num_threads", "smooth_max_pool1d", "smooth_max_pool2d", "smooth_max_pool3d", "threads",
+    "unpad",
 ]
 
 # ---- Max and min ---------------------------------------------------------------------------------
 
 
-def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                return_indices=False, *, out=None):
     """The greatest value of each window on the last axis of x, of shape (C, L) or (N, C, L).
 
@@ -39,11 +42,11 @@ def max_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     >>> tarn.max_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2)
     array([[3., 5.]])
     """
-    return _sliding(MAX, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
-                    return_indices, out)
+    return _sliding(MAX, 1, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    1.0, return_indices, out)
 
 
-def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                return_indices=False, *, out=None):
     """The greatest value of each window on the last two axes of x, (C, H, W) or (N, C, H, W).
 
@@ -60,11 +63,11 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     array([[[ 5,  7],
             [13, 15]]])
     """
-    return _sliding(MAX, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
-                    return_indices, out)
+    return _sliding(MAX, 2, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    1.0, return_indices, out)
 
 
-def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                return_indices=False, *, out=None):
     """The greatest value of each window on the last three axes; as `max_pool2d`.
 
@@ -72,11 +75,11 @@ def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     >>> tarn.max_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 2)
     array([[[[7.]]]])
     """
-    return _sliding(MAX, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
-                    return_indices, out)
+    return _sliding(MAX, 3, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    1.0, return_indices, out)
 
 
-def min_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+def min_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                return_indices=False, *, out=None):
     """The least value of each window; otherwise as `max_pool1d`.
 
@@ -84,11 +87,11 @@ def min_pool1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     >>> tarn.min_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2)
     array([[1., 2.]])
     """
-    return _sliding(MIN, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
-                    return_indices, out)
+    return _sliding(MIN, 1, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    1.0, return_indices, out)
 
 
-def min_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+def min_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                return_indices=False, *, out=None):
     """The least value of each window; otherwise as `max_pool2d`.
 
@@ -97,11 +100,11 @@ def min_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     array([[[ 0.,  2.],
             [ 8., 10.]]])
     """
-    return _sliding(MIN, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
-                    return_indices, out)
+    return _sliding(MIN, 2, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    1.0, return_indices, out)
 
 
-def min_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+def min_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                return_indices=False, *, out=None):
     """The least value of each window; otherwise as `max_pool3d`.
 
@@ -109,14 +112,14 @@ def min_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     >>> tarn.min_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 2)
     array([[[[0.]]]])
     """
-    return _sliding(MIN, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0,
-                    return_indices, out)
+    return _sliding(MIN, 3, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+                    1.0, return_indices, out)
 
 
 # ---- Average -------------------------------------------------------------------------------------
 
 
-def avg_pool1d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None, *, out=None):
     """The mean of each window on the last axis; as `avg_pool2d`.
 
@@ -124,11 +127,11 @@ def avg_pool1d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_in
     >>> tarn.avg_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0]]), 2)
     array([[2. , 3.5]])
     """
-    return _sliding(AVG, 1, x, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
+    return _sliding(AVG, 1, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
                     divisor_override, 1.0, False, out)
 
 
-def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None, *, out=None):
     """The mean of each window on the last two axes.
 
@@ -140,11 +143,11 @@ def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_in
     array([[[ 2.5,  4.5],
             [10.5, 12.5]]])
     """
-    return _sliding(AVG, 2, x, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
+    return _sliding(AVG, 2, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
                     divisor_override, 1.0, False, out)
 
 
-def avg_pool3d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None, *, out=None):
     """The mean of each window on the last three axes; as `avg_pool2d`.
 
@@ -152,14 +155,14 @@ def avg_pool3d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_in
     >>> tarn.avg_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 2)
     array([[[[3.5]]]])
     """
-    return _sliding(AVG, 3, x, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
+    return _sliding(AVG, 3, input, kernel_size, stride, padding, 1, ceil_mode, count_include_pad,
                     divisor_override, 1.0, False, out)
 
 
 # ---- Smooth max ----------------------------------------------------------------------------------
 
 
-def smooth_max_pool1d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
+def smooth_max_pool1d(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
                       ceil_mode=False, count_include_pad=True, *, out=None):
     """The smooth maximum of each window on the last axis; as `smooth_max_pool2d`.
 
@@ -167,11 +170,11 @@ def smooth_max_pool1d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation
     >>> tarn.smooth_max_pool1d(numpy.array([[0.0, 0.0]]), 2).round(6)
     array([[0.693147]])
     """
-    return _sliding(SMOOTH, 1, x, kernel_size, stride, padding, dilation, ceil_mode,
+    return _sliding(SMOOTH, 1, input, kernel_size, stride, padding, dilation, ceil_mode,
                     count_include_pad, None, beta, False, out)
 
 
-def smooth_max_pool2d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
+def smooth_max_pool2d(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
                       ceil_mode=False, count_include_pad=True, *, out=None):
     """``log(sum(exp(beta*x)))/beta`` over each window on the last two axes.
 
@@ -184,11 +187,11 @@ def smooth_max_pool2d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation
     >>> float(tarn.smooth_max_pool2d(x, 2, beta=10.0)[0, 0, 0].round(6))
     4.000005
     """
-    return _sliding(SMOOTH, 2, x, kernel_size, stride, padding, dilation, ceil_mode,
+    return _sliding(SMOOTH, 2, input, kernel_size, stride, padding, dilation, ceil_mode,
                     count_include_pad, None, beta, False, out)
 
 
-def smooth_max_pool3d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
+def smooth_max_pool3d(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1,
                       ceil_mode=False, count_include_pad=True, *, out=None):
     """The smooth maximum of each window on the last three axes; as `smooth_max_pool2d`.
 
@@ -196,14 +199,14 @@ def smooth_max_pool3d(x, kernel_size, stride=None, padding=0, beta=1.0, dilation
     >>> tarn.smooth_max_pool3d(numpy.zeros((1, 1, 1, 2)), (1, 1, 2)).round(6)
     array([[[[0.693147]]]])
     """
-    return _sliding(SMOOTH, 3, x, kernel_size, stride, padding, dilation, ceil_mode,
+    return _sliding(SMOOTH, 3, input, kernel_size, stride, padding, dilation, ceil_mode,
                     count_include_pad, None, beta, False, out)
 
 
 # ---- Lp ------------------------------------------------------------------------------------------
 
 
-def lp_pool1d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
               out=None):
     """The p-norm of each window on the last axis; as `lp_pool2d`.
 
@@ -211,11 +214,11 @@ def lp_pool1d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0
     >>> tarn.lp_pool1d(numpy.array([[3.0, -4.0, 5.0, 12.0]]), 2, 2)
     array([[ 5., 13.]])
     """
-    return _sliding(LP, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+    return _sliding(LP, 1, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
                     norm_type, False, out)
 
 
-def lp_pool2d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
               out=None):
     """``sum(|x|**p)**(1/p)`` over each window on the last two axes, p being ``norm_type``, at least 1.
 
@@ -227,11 +230,11 @@ def lp_pool2d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0
     >>> tarn.lp_pool2d(x, 1, 2)
     array([[[10.]]])
     """
-    return _sliding(LP, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+    return _sliding(LP, 2, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
                     norm_type, False, out)
 
 
-def lp_pool3d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1, *,
               out=None):
     """The p-norm of each window on the last three axes; as `lp_pool2d`.
 
@@ -239,24 +242,24 @@ def lp_pool3d(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0
     >>> tarn.lp_pool3d(numpy.ones((1, 1, 2, 2)), 2, (1, 2, 2))
     array([[[[2.]]]])
     """
-    return _sliding(LP, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None,
+    return _sliding(LP, 3, input, kernel_size, stride, padding, dilation, ceil_mode, True, None,
                     norm_type, False, out)
 
 
 # ---- Adaptive and global -------------------------------------------------------------------------
 
 
-def adaptive_max_pool1d(x, output_size, return_indices=False, *, out=None):
+def adaptive_max_pool1d(input, output_size, return_indices=False, *, out=None):
     """The greatest value of each of ``output_size`` windows that share the last axis evenly.
 
     >>> import numpy, tarn
     >>> tarn.adaptive_max_pool1d(numpy.array([[1.0, 3.0, 2.0, 5.0, 4.0]]), 2)
     array([[3., 5.]])
     """
-    return _adaptive(MAX, 1, x, output_size, return_indices, out)
+    return _adaptive(MAX, 1, input, output_size, 1.0, return_indices, out)
 
 
-def adaptive_max_pool2d(x, output_size, return_indices=False, *, out=None):
+def adaptive_max_pool2d(input, output_size, return_indices=False, *, out=None):
     """As `adaptive_max_pool1d`, on two axes; None keeps the size of an axis.
 
     >>> import numpy, tarn
@@ -264,50 +267,140 @@ def adaptive_max_pool2d(x, output_size, return_indices=False, *, out=None):
     array([[[ 4.,  5.,  6.,  7.],
             [12., 13., 14., 15.]]])
     """
-    return _adaptive(MAX, 2, x, output_size, return_indices, out)
+    return _adaptive(MAX, 2, input, output_size, 1.0, return_indices, out)
 
 
-def adaptive_max_pool3d(x, output_size, return_indices=False, *, out=None):
+def adaptive_max_pool3d(input, output_size, return_indices=False, *, out=None):
     """As `adaptive_max_pool2d`, on three axes.
 
     >>> import numpy, tarn
     >>> tarn.adaptive_max_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 1)
     array([[[[7.]]]])
     """
-    return _adaptive(MAX, 3, x, output_size, return_indices, out)
+    return _adaptive(MAX, 3, input, output_size, 1.0, return_indices, out)
 
 
-def adaptive_avg_pool1d(x, output_size, *, out=None):
+def adaptive_avg_pool1d(input, output_size, *, out=None):
     """The mean of each of ``output_size`` windows that share the last axis evenly.
 
     >>> import numpy, tarn
     >>> tarn.adaptive_avg_pool1d(numpy.array([[1.0, 3.0, 2.0, 6.0]]), 2)
     array([[2., 4.]])
     """
-    return _adaptive(AVG, 1, x, output_size, False, out)
+    return _adaptive(AVG, 1, input, output_size, 1.0, False, out)
 
 
-def adaptive_avg_pool2d(x, output_size, *, out=None):
+def adaptive_avg_pool2d(input, output_size, *, out=None):
     """As `adaptive_avg_pool1d`, on two axes; None keeps the size of an axis.
 
     >>> import numpy, tarn
     >>> tarn.adaptive_avg_pool2d(numpy.arange(16.0).reshape(1, 4, 4), 1)
     array([[[7.5]]])
     """
-    return _adaptive(AVG, 2, x, output_size, False, out)
+    return _adaptive(AVG, 2, input, output_size, 1.0, False, out)
 
 
-def adaptive_avg_pool3d(x, output_size, *, out=None):
+def adaptive_avg_pool3d(input, output_size, *, out=None):
     """As `adaptive_avg_pool2d`, on three axes.
 
     >>> import numpy, tarn
     >>> tarn.adaptive_avg_pool3d(numpy.arange(8.0).reshape(1, 2, 2, 2), 1)
     array([[[[3.5]]]])
     """
-    return _adaptive(AVG, 3, x, output_size, False, out)
+    return _adaptive(AVG, 3, input, output_size, 1.0, False, out)
 
 
-def global_max_pool(x, ndim=2, keepdims=True, ties="all", *, out=None):
+def adaptive_min_pool1d(input, output_size, return_indices=False, *, out=None):
+    """The least value of windows that share the last axis evenly; as `adaptive_max_pool1d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_min_pool1d(numpy.arange(4.0).reshape(1, 4), 2)
+    array([[0., 2.]])
+    """
+    return _adaptive(MIN, 1, input, output_size, 1.0, return_indices, out)
+
+
+def adaptive_min_pool2d(input, output_size, return_indices=False, *, out=None):
+    """The least value of windows that share the last two axes evenly; as `adaptive_max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_min_pool2d(numpy.arange(4.0).reshape(1, 1, 4), (1, 2))
+    array([[[0., 2.]]])
+    """
+    return _adaptive(MIN, 2, input, output_size, 1.0, return_indices, out)
+
+
+def adaptive_min_pool3d(input, output_size, return_indices=False, *, out=None):
+    """The least value of windows that share the last three axes evenly; as `adaptive_max_pool3d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_min_pool3d(numpy.arange(4.0).reshape(1, 1, 1, 4), (1, 1, 2))
+    array([[[[0., 2.]]]])
+    """
+    return _adaptive(MIN, 3, input, output_size, 1.0, return_indices, out)
+
+
+def adaptive_smooth_max_pool1d(input, output_size, beta=1.0, *, out=None):
+    """The smooth maximum of windows that share the last axis evenly; as `adaptive_max_pool1d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_smooth_max_pool1d(numpy.arange(4.0).reshape(1, 4), 2).round(6)
+    array([[1.313262, 3.313262]])
+    """
+    return _adaptive(SMOOTH, 1, input, output_size, beta, False, out)
+
+
+def adaptive_smooth_max_pool2d(input, output_size, beta=1.0, *, out=None):
+    """The smooth maximum of windows that share the last two axes evenly; as `adaptive_max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_smooth_max_pool2d(numpy.arange(4.0).reshape(1, 1, 4), (1, 2)).round(6)
+    array([[[1.313262, 3.313262]]])
+    """
+    return _adaptive(SMOOTH, 2, input, output_size, beta, False, out)
+
+
+def adaptive_smooth_max_pool3d(input, output_size, beta=1.0, *, out=None):
+    """The smooth maximum of windows that share the last three axes evenly; as `adaptive_max_pool3d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_smooth_max_pool3d(numpy.arange(4.0).reshape(1, 1, 1, 4), (1, 1, 2)).round(6)
+    array([[[[1.313262, 3.313262]]]])
+    """
+    return _adaptive(SMOOTH, 3, input, output_size, beta, False, out)
+
+
+def adaptive_lp_pool1d(input, norm_type, output_size, *, out=None):
+    """The p-norm of windows that share the last axis evenly; as `adaptive_max_pool1d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_lp_pool1d(numpy.ones((1, 4)), 2, 1)
+    array([[2.]])
+    """
+    return _adaptive(LP, 1, input, output_size, norm_type, False, out)
+
+
+def adaptive_lp_pool2d(input, norm_type, output_size, *, out=None):
+    """The p-norm of windows that share the last two axes evenly; as `adaptive_max_pool2d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_lp_pool2d(numpy.ones((1, 1, 4)), 2, 1)
+    array([[[2.]]])
+    """
+    return _adaptive(LP, 2, input, output_size, norm_type, False, out)
+
+
+def adaptive_lp_pool3d(input, norm_type, output_size, *, out=None):
+    """The p-norm of windows that share the last three axes evenly; as `adaptive_max_pool3d`.
+
+    >>> import numpy, tarn
+    >>> tarn.adaptive_lp_pool3d(numpy.ones((1, 1, 1, 4)), 2, 1)
+    array([[[[2.]]]])
+    """
+    return _adaptive(LP, 3, input, output_size, norm_type, False, out)
+
+
+def global_max_pool(input, ndim=2, keepdims=True, ties="all", *, out=None):
     """The greatest value over the last ``ndim`` axes, which keep size 1 or are dropped.
 
     ``ties`` says who receives the derivative, for those who ask `GlobalMaxPool` for one.
@@ -316,33 +409,66 @@ def global_max_pool(x, ndim=2, keepdims=True, ties="all", *, out=None):
     >>> tarn.global_max_pool(numpy.arange(8.0).reshape(2, 2, 2), keepdims=False)
     array([3., 7.])
     """
-    return _global(MAX, ndim, x, keepdims, ties, out)
+    return _global(MAX, ndim, input, keepdims, ties, 1.0, out)
 
 
-def global_avg_pool(x, ndim=2, keepdims=True, *, out=None):
+def global_avg_pool(input, ndim=2, keepdims=True, *, out=None):
     """The mean over the last ``ndim`` axes, which keep size 1 or are dropped.
 
     >>> import numpy, tarn
     >>> tarn.global_avg_pool(numpy.arange(8.0).reshape(2, 2, 2), keepdims=False)
     array([1.5, 5.5])
     """
-    return _global(AVG, ndim, x, keepdims, "first", out)
+    return _global(AVG, ndim, input, keepdims, "first", 1.0, out)
+
+
+def global_min_pool(input, ndim=2, keepdims=True, ties="all", *, out=None):
+    """The least value over the last ``ndim`` axes; otherwise as `global_max_pool`.
+
+    >>> import numpy, tarn
+    >>> tarn.global_min_pool(numpy.arange(8.0).reshape(2, 2, 2), keepdims=False)
+    array([0., 4.])
+    """
+    return _global(MIN, ndim, input, keepdims, ties, 1.0, out)
+
+
+def global_smooth_max_pool(input, ndim=2, keepdims=True, beta=1.0, *, out=None):
+    """The smooth maximum over the last ``ndim`` axes, which keep size 1 or are dropped.
+
+    >>> import numpy, tarn
+    >>> tarn.global_smooth_max_pool(numpy.zeros((1, 2)), 1).round(6)
+    array([[0.693147]])
+    """
+    return _global(SMOOTH, ndim, input, keepdims, "first", beta, out)
+
+
+def global_lp_pool(input, norm_type=2.0, ndim=2, keepdims=True, *, out=None):
+    """The p-norm over the last ``ndim`` axes, which keep size 1 or are dropped.
+
+    >>> import numpy, tarn
+    >>> tarn.global_lp_pool(numpy.array([[3.0, -4.0]]), 2, 1)
+    array([[5.]])
+    """
+    return _global(LP, ndim, input, keepdims, "first", norm_type, out)
 
 
 # ---- Unpool, pad, unpad --------------------------------------------------------------------------
 
 
-def _per_axis(value, ndim):
-    return (value,) * ndim if isinstance(value, int) else tuple(value)
+def _per_axis(value, ndim, name):
+    values = (value,) * ndim if isinstance(value, int) else tuple(value)
+    if len(values) != ndim:
+        raise Error(f"{name} has {len(values)} entries, expected {ndim}")
+    return values
 
 
 def _unpooled_sizes(ndim, shape, kernel_size, stride, padding, output_size):
     """The sizes that pooling with these arguments came from; ``output_size`` may choose another."""
     if len(shape) not in (ndim + 1, ndim + 2):
-        raise Error(f"x has rank {len(shape)}, expected {ndim + 1} or {ndim + 2}")
-    kernel = _per_axis(kernel_size, ndim)
-    step = kernel if stride is None else _per_axis(stride, ndim)
-    around = _per_axis(padding, ndim)
+        raise Error(f"input has rank {len(shape)}, expected {ndim + 1} or {ndim + 2}")
+    kernel = _per_axis(kernel_size, ndim, "kernel_size")
+    step = kernel if stride is None else _per_axis(stride, ndim, "stride")
+    around = _per_axis(padding, ndim, "padding")
     sizes = tuple((n - 1) * s + k - 2 * p
                   for n, k, s, p in zip(shape[-ndim:], kernel, step, around, strict=True))
     if output_size is None:
@@ -358,7 +484,8 @@ def _unpooled_sizes(ndim, shape, kernel_size, stride, padding, output_size):
     return chosen
 
 
-def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, output_size=None, *, out=None):
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None, *,
+                 out=None):
     """Zeros with each value of x at its index: the partial inverse of `max_pool1d`.
 
     >>> import numpy, tarn
@@ -366,11 +493,12 @@ def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, output_size=No
     >>> tarn.max_unpool1d(y, where, 2)
     array([[0., 3., 0., 5.]])
     """
-    sizes = _unpooled_sizes(1, x.shape, kernel_size, stride, padding, output_size)
-    return _unpool(1, x, indices, sizes, out)
+    sizes = _unpooled_sizes(1, input.shape, kernel_size, stride, padding, output_size)
+    return _unpool(1, input, indices, sizes, out)
 
 
-def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=None, *, out=None):
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None, *,
+                 out=None):
     """Zeros with each value of x at its index: the partial inverse of `max_pool2d`.
 
     ``output_size`` chooses among the sizes that pool to that of x. An index outside is an error.
@@ -382,11 +510,12 @@ def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, output_size=No
     array([[[0., 0.],
             [0., 3.]]])
     """
-    sizes = _unpooled_sizes(2, x.shape, kernel_size, stride, padding, output_size)
-    return _unpool(2, x, indices, sizes, out)
+    sizes = _unpooled_sizes(2, input.shape, kernel_size, stride, padding, output_size)
+    return _unpool(2, input, indices, sizes, out)
 
 
-def max_unpool3d(x, indices, kernel_size, stride=None, padding=0, output_size=None, *, out=None):
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None, *,
+                 out=None):
     """Zeros with each value of x at its index; as `max_unpool2d`.
 
     >>> import numpy, tarn
@@ -395,11 +524,11 @@ def max_unpool3d(x, indices, kernel_size, stride=None, padding=0, output_size=No
     >>> float(tarn.max_unpool3d(y, where, 2).sum())
     7.0
     """
-    sizes = _unpooled_sizes(3, x.shape, kernel_size, stride, padding, output_size)
-    return _unpool(3, x, indices, sizes, out)
+    sizes = _unpooled_sizes(3, input.shape, kernel_size, stride, padding, output_size)
+    return _unpool(3, input, indices, sizes, out)
 
 
-def pad(x, pad, *, out=None):
+def pad(input, pad, *, out=None):
     """Zeros around the last axes: pairs (before, behind), the last axis first, as F.pad has them.
 
     >>> import numpy, tarn
@@ -407,17 +536,17 @@ def pad(x, pad, *, out=None):
     array([[0., 1., 2.],
            [0., 0., 0.]])
     """
-    return _pad(x, pad, out)
+    return _pad(input, pad, out)
 
 
-def unpad(x, pad, *, out=None):
+def unpad(input, pad, *, out=None):
     """Crops what `pad` with the same numbers puts around.
 
     >>> import numpy, tarn
     >>> tarn.unpad(numpy.array([[0.0, 1.0, 2.0]]), (1, 0))
     array([[1., 2.]])
     """
-    return _unpad(x, pad, out)
+    return _unpad(input, pad, out)
 
 
 # ---- Threads -------------------------------------------------------------------------------------

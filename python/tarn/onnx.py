@@ -22,6 +22,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from . import pools
+from .errors import Error
 from ._core import unpool as _unpool
 
 __all__ = ["Backend", "Model", "operators", "prepare", "run_model", "run_node", "supports_device"]
@@ -49,11 +50,28 @@ def _padding(sizes, kernel, strides, dilations, auto_pad, pads):
             for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True)]
 
 
+def _check_window(x, kernel, strides, dilations, pads):
+    """What ONNX asks of a node's attributes: one number for each spatial axis, and a positive one."""
+    axes = x.ndim - 2
+    if axes < 1:
+        raise Error(f"x has rank {x.ndim}, expected a batch, channels and space", "TARN_BAD_RANK")
+    lists = {"kernel_shape": kernel, "strides": strides, "dilations": dilations}
+    for name, numbers in lists.items():
+        if len(numbers) != axes:
+            raise Error(f"{name} has {len(numbers)} entries, but x of rank {x.ndim} has {axes} "
+                        "spatial axes")
+        if min(numbers) < 1:
+            raise Error(f"{name} {list(numbers)} are not positive")
+    if pads and len(pads) != 2 * axes:
+        raise Error(f"pads has {len(pads)} entries, expected {2 * axes}")
+
+
 def _window(x, kernel_shape, strides=None, dilations=None, auto_pad=None, pads=None, ceil_mode=0,
             **unused):
     """The arguments that every sliding pool takes, from a node's attributes."""
     ones = [1] * len(kernel_shape)
     strides, dilations = strides or ones, dilations or ones
+    _check_window(x, kernel_shape, strides, dilations, pads)
     padding = _padding(x.shape[2:], kernel_shape, strides, dilations, auto_pad, pads)
     # Windows of auto_pad are counted by their own rule, which leaves nothing to round.
     ceil = bool(ceil_mode) and auto_pad in (None, "", "NOTSET")
@@ -79,6 +97,8 @@ def _in_whole_tensor(indices, shape, column_major):
 
 class MaxPool(OpRun):
     def _run(self, x, storage_order=0, **attributes):
+        if storage_order not in (0, 1):
+            raise Error(f"storage_order is {storage_order}, not 0 or 1")
         pool = pools.MaxPool(*_window(x, **attributes))
         if len(self.output) < 2 or not self.output[1]:
             return (pool(x),)
@@ -115,6 +135,7 @@ class MaxUnpool(OpRun):
     def _run(self, x, indices, output_shape=None, kernel_shape=None, pads=None, strides=None):
         axes = len(kernel_shape)
         pads, strides = pads or [0] * (2 * axes), strides or [1] * axes
+        _check_window(x, kernel_shape, strides, [1] * axes, pads)
         sizes = tuple((n - 1) * s - lo - hi + k for n, k, s, lo, hi in
                       zip(x.shape[2:], kernel_shape, strides, pads[:axes], pads[axes:], strict=True))
         shape = x.shape[:2] + sizes
@@ -126,7 +147,9 @@ class MaxUnpool(OpRun):
 def _enlarged(y, shape):
     """y in the corner of zeros: indices count in the natural shape, whatever shape is asked for."""
     if len(shape) != y.ndim or any(wanted < size for wanted, size in zip(shape, y.shape)):
-        raise ValueError(f"output_shape {shape} does not hold the natural shape {y.shape}")
+        raise Error(f"output_shape {shape} does not hold the natural shape {y.shape}")
+    if shape[:2] != y.shape[:2]:
+        raise Error(f"output_shape {shape} changes the batch or the channels of {y.shape}")
     result = numpy.zeros(shape, y.dtype)
     result[tuple(slice(size) for size in y.shape)] = y
     return result

@@ -1,6 +1,13 @@
 """Pools as objects, for any number of spatial axes, with derivatives both ways."""
 
+import functools
+
 from ._core import ADAPTIVE, AVG, GLOBAL, LP, MAX, MIN, SLIDING, SMOOTH, Pool
+
+__all__ = ["AdaptiveAvgPool", "AdaptiveLpPool", "AdaptiveMaxPool", "AdaptiveMinPool",
+           "AdaptiveSmoothMaxPool", "AvgPool", "GlobalAvgPool", "GlobalLpPool", "GlobalMaxPool",
+           "GlobalMinPool", "GlobalSmoothMaxPool", "LpPool", "MaxPool", "MinPool", "Pool",
+           "SmoothMaxPool"]
 
 
 def _ndim(numbers, ndim):
@@ -21,9 +28,9 @@ def _sliding(cls, op, kernel, stride, padding, dilation, ceil, ties="first", ndi
                         ceil, count, divisor or 0, number, ties, False)
 
 
-def _adaptive(cls, op, output_size, ties, ndim):
+def _adaptive(cls, op, output_size, ties, ndim, number=1.0):
     return Pool.__new__(cls, op, ADAPTIVE, _ndim(output_size, ndim), 1, 1, 0, 1, output_size, False,
-                        True, 0, 1.0, ties, False)
+                        True, 0, number, ties, False)
 
 
 def _global(cls, op, ndim, keepdims, ties, number=1.0):
@@ -31,10 +38,27 @@ def _global(cls, op, ndim, keepdims, ties, number=1.0):
                         not keepdims)
 
 
+_OLD_NAMES = {"kernel": "kernel_size", "ceil": "ceil_mode", "divisor": "divisor_override",
+              "p": "norm_type"}
+
+
+def _with_old_names(new):
+    """Takes the names that arguments had before they were PyTorch's; until 1.0."""
+
+    @functools.wraps(new)
+    def wrapped(cls, *args, **kwargs):
+        for old, name in _OLD_NAMES.items():
+            if old in kwargs and name not in kwargs:
+                kwargs[name] = kwargs.pop(old)
+        return new(cls, *args, **kwargs)
+
+    return wrapped
+
+
 class MaxPool(Pool):
     """The greatest value of each window.
 
-    ``kernel``, ``stride`` (the kernel unless given) and ``dilation`` are a number for every axis
+    ``kernel_size``, ``stride`` (the kernel unless given) and ``dilation`` are a number for every axis
     or a tuple with one for each; there are as many spatial axes as numbers, or ``ndim``, or two.
     ``padding`` may also have pairs (before, behind). ``ties`` says who receives the derivative when
     several taps reach the maximum: "first", "all" or "split".
@@ -54,14 +78,15 @@ class MaxPool(Pool):
     >>> p.output_shape((64, 32, 32))
     (64, 16, 16)
     >>> p
-    <tarn.MaxPool max k2s2>
+    tarn.MaxPool.parse('max k2s2')
     """
 
     __slots__ = ()
 
-    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, ties="first", *,
-                ndim=None):
-        return _sliding(cls, MAX, kernel, stride, padding, dilation, ceil, ties, ndim)
+    @_with_old_names
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                ties="first", *, ndim=None):
+        return _sliding(cls, MAX, kernel_size, stride, padding, dilation, ceil_mode, ties, ndim)
 
 
 class MinPool(Pool):
@@ -74,13 +99,15 @@ class MinPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, ties="first", *,
-                ndim=None):
-        return _sliding(cls, MIN, kernel, stride, padding, dilation, ceil, ties, ndim)
+    @_with_old_names
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                ties="first", *, ndim=None):
+        return _sliding(cls, MIN, kernel_size, stride, padding, dilation, ceil_mode, ties, ndim)
 
 
 class AvgPool(Pool):
-    """The mean of each window; arguments as `MaxPool`, ``count_include_pad`` and ``divisor``.
+    """The mean of each window; arguments as `MaxPool`, ``count_include_pad`` and
+    ``divisor_override``.
 
     >>> import numpy, tarn
     >>> tarn.AvgPool(3, stride=1, padding=1, count_include_pad=False)(numpy.ones((2, 2)))
@@ -90,10 +117,11 @@ class AvgPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False,
-                count_include_pad=True, divisor=None, *, ndim=None):
-        return _sliding(cls, AVG, kernel, stride, padding, dilation, ceil, ndim=ndim,
-                        count=count_include_pad, divisor=divisor)
+    @_with_old_names
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                count_include_pad=True, divisor_override=None, *, ndim=None):
+        return _sliding(cls, AVG, kernel_size, stride, padding, dilation, ceil_mode, ndim=ndim,
+                        count=count_include_pad, divisor=divisor_override)
 
 
 class SmoothMaxPool(Pool):
@@ -107,17 +135,19 @@ class SmoothMaxPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, beta=1.0,
+    @_with_old_names
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, beta=1.0,
                 count_include_pad=True, *, ndim=None):
-        return _sliding(cls, SMOOTH, kernel, stride, padding, dilation, ceil, ndim=ndim,
+        return _sliding(cls, SMOOTH, kernel_size, stride, padding, dilation, ceil_mode, ndim=ndim,
                         count=count_include_pad, number=beta)
 
 
 class LpPool(Pool):
-    """``sum(|x|**p)**(1/p)`` over each window; arguments as `MaxPool` and ``p``, at least 1.
+    """``sum(|x|**p)**(1/p)`` over each window; arguments as `MaxPool` and ``norm_type``, p,
+    at least 1.
 
     >>> import numpy, tarn
-    >>> p = tarn.LpPool((2,), p=2)
+    >>> p = tarn.LpPool((2,), norm_type=2)
     >>> x = numpy.array([3.0, -4.0])
     >>> p(x)
     array([5.])
@@ -127,8 +157,11 @@ class LpPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, kernel, stride=None, padding=0, dilation=1, ceil=False, p=2.0, *, ndim=None):
-        return _sliding(cls, LP, kernel, stride, padding, dilation, ceil, ndim=ndim, number=p)
+    @_with_old_names
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                norm_type=2.0, *, ndim=None):
+        return _sliding(cls, LP, kernel_size, stride, padding, dilation, ceil_mode, ndim=ndim,
+                        number=norm_type)
 
 
 class AdaptiveMaxPool(Pool):
@@ -159,6 +192,48 @@ class AdaptiveAvgPool(Pool):
         return _adaptive(cls, AVG, output_size, "first", ndim)
 
 
+class AdaptiveMinPool(Pool):
+    """The least value of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveMinPool((2,))(numpy.array([1.0, 3.0, 2.0, 5.0]))
+    array([1., 2.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, ties="first", *, ndim=None):
+        return _adaptive(cls, MIN, output_size, ties, ndim)
+
+
+class AdaptiveSmoothMaxPool(Pool):
+    """The smooth maximum of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveSmoothMaxPool((1,))(numpy.zeros(2)).round(6)
+    array([0.693147])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, beta=1.0, *, ndim=None):
+        return _adaptive(cls, SMOOTH, output_size, "first", ndim, beta)
+
+
+class AdaptiveLpPool(Pool):
+    """The p-norm of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveLpPool((1,))(numpy.array([3.0, -4.0]))
+    array([5.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, norm_type=2.0, *, ndim=None):
+        return _adaptive(cls, LP, output_size, "first", ndim, norm_type)
+
+
 class GlobalMaxPool(Pool):
     """The greatest value over the last ``ndim`` axes. Ties: every cell that reaches it.
 
@@ -172,6 +247,34 @@ class GlobalMaxPool(Pool):
 
     def __new__(cls, ndim=2, keepdims=True, ties="all"):
         return _global(cls, MAX, ndim, keepdims, ties)
+
+
+class GlobalMinPool(Pool):
+    """The least value over the last ``ndim`` axes. Ties: every cell that reaches it.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalMinPool(ndim=1)(numpy.array([2.0, 1.0]))
+    array([1.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, ties="all"):
+        return _global(cls, MIN, ndim, keepdims, ties)
+
+
+class GlobalSmoothMaxPool(Pool):
+    """The smooth maximum over the last ``ndim`` axes.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalSmoothMaxPool(ndim=1)(numpy.zeros(2)).round(6)
+    array([0.693147])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, beta=1.0):
+        return _global(cls, SMOOTH, ndim, keepdims, "first", beta)
 
 
 class GlobalAvgPool(Pool):
@@ -198,5 +301,6 @@ class GlobalLpPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, ndim=2, keepdims=True, p=2.0):
-        return _global(cls, LP, ndim, keepdims, "first", p)
+    @_with_old_names
+    def __new__(cls, ndim=2, keepdims=True, norm_type=2.0):
+        return _global(cls, LP, ndim, keepdims, "first", norm_type)

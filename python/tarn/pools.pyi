@@ -8,29 +8,29 @@ _Padding = int | Sequence[int | tuple[int, int]]
 _Ties = Literal["first", "all", "split"]
 
 class MaxPool(Pool):
-    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
-                _Axes = 1, ceil: bool = False, ties: _Ties = "first", *, ndim: int | None =
+    def __new__(cls, kernel_size: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil_mode: bool = False, ties: _Ties = "first", *, ndim: int | None =
                 None) -> Self: ...
 
 class MinPool(Pool):
-    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
-                _Axes = 1, ceil: bool = False, ties: _Ties = "first", *, ndim: int | None =
+    def __new__(cls, kernel_size: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil_mode: bool = False, ties: _Ties = "first", *, ndim: int | None =
                 None) -> Self: ...
 
 class AvgPool(Pool):
-    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
-                _Axes = 1, ceil: bool = False, count_include_pad: bool = True, divisor: int | None =
-                None, *, ndim: int | None = None) -> Self: ...
+    def __new__(cls, kernel_size: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil_mode: bool = False, count_include_pad: bool = True,
+                divisor_override: int | None = None, *, ndim: int | None = None) -> Self: ...
 
 class SmoothMaxPool(Pool):
-    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
-                _Axes = 1, ceil: bool = False, beta: float = 1.0, count_include_pad: bool = True, *,
+    def __new__(cls, kernel_size: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil_mode: bool = False, beta: float = 1.0, count_include_pad: bool = True, *,
                 ndim: int | None = None) -> Self: ...
 
 class LpPool(Pool):
-    def __new__(cls, kernel: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
-                _Axes = 1, ceil: bool = False, p: float = 2.0, *, ndim: int | None = None) -> Self:
-                ...
+    def __new__(cls, kernel_size: _Axes, stride: _Axes | None = None, padding: _Padding = 0, dilation:
+                _Axes = 1, ceil_mode: bool = False, norm_type: float = 2.0, *, ndim: int | None =
+                None) -> Self: ...
 
 class AdaptiveMaxPool(Pool):
     def __new__(cls, output_size: _Axes, ties: _Ties = "first", *, ndim: int | None = None) -> Self:
@@ -39,6 +39,23 @@ class AdaptiveMaxPool(Pool):
 class AdaptiveAvgPool(Pool):
     def __new__(cls, output_size: _Axes, *, ndim: int | None = None) -> Self: ...
 
+class AdaptiveMinPool(Pool):
+    def __new__(cls, output_size: _Axes, ties: _Ties = "first", *, ndim: int | None = None) -> Self:
+                ...
+
+class AdaptiveSmoothMaxPool(Pool):
+    def __new__(cls, output_size: _Axes, beta: float = 1.0, *, ndim: int | None = None) -> Self: ...
+
+class AdaptiveLpPool(Pool):
+    def __new__(cls, output_size: _Axes, norm_type: float = 2.0, *, ndim: int | None =
+                None) -> Self: ...
+
+class GlobalMinPool(Pool):
+    def __new__(cls, ndim: int = 2, keepdims: bool = True, ties: _Ties = "all") -> Self: ...
+
+class GlobalSmoothMaxPool(Pool):
+    def __new__(cls, ndim: int = 2, keepdims: bool = True, beta: float = 1.0) -> Self: ...
+
 class GlobalMaxPool(Pool):
     def __new__(cls, ndim: int = 2, keepdims: bool = True, ties: _Ties = "all") -> Self: ...
 
@@ -46,4 +63,4 @@ class GlobalAvgPool(Pool):
     def __new__(cls, ndim: int = 2, keepdims: bool = True) -> Self: ...
 
 class GlobalLpPool(Pool):
-    def __new__(cls, ndim: int = 2, keepdims: bool = True, p: float = 2.0) -> Self: ...
+    def __new__(cls, ndim: int = 2, keepdims: bool = True, norm_type: float = 2.0) -> Self: ...

@@ -14,6 +14,7 @@ tensor([[[0., 1.],
 
 import contextlib
 import functools
+import inspect
 import math
 import operator
 
@@ -21,6 +22,7 @@ import torch
 from torch import nn
 from torch.autograd import forward_ad
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch.overrides import handle_torch_function, has_torch_function_unary
 
 from . import _core
 from .errors import Error
@@ -29,9 +31,8 @@ from .functional import _unpooled_sizes
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _transforms_are_active = torch._C._are_functorch_transforms_active
 _is_compiling = torch.compiler.is_compiling
-_modes_are_active = torch._C._len_torch_dispatch_stack
-_is_traced = torch._C._get_tracing_state
-_has_storage = torch._C._has_storage
+_sliding, _adaptive = _core.torch_sliding, _core.torch_adaptive
+_MAX, _MIN, _AVG, _SMOOTH, _LP = _core.MAX, _core.MIN, _core.AVG, _core.SMOOTH, _core.LP
 
 # ---- Descriptors ---------------------------------------------------------------------------------
 # An operator gets its pool as the words of a problem string, such as "max k3s2p1": text can be traced,
@@ -89,9 +90,15 @@ _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def _is_last(x):
-    """Whether x is channels last, and not contiguous at the same time."""
-    return (x.dim() in _CHANNELS_LAST and not x.is_contiguous()
-            and x.is_contiguous(memory_format=_CHANNELS_LAST[x.dim()]))
+    """Whether x lies channels last, with gaps or without, and is not contiguous at the same time."""
+    if x.dim() not in _CHANNELS_LAST or x.is_contiguous() or x.stride(1) == 0:
+        return False
+    reach = 0
+    for axis in (1, *range(x.dim() - 1, 1, -1), 0):
+        if x.stride(axis) < reach or (axis == 0 and reach == x.stride(1)):
+            return False
+        reach = x.stride(axis) * max(x.shape[axis], 1)
+    return True
 
 
 def _memory_format(shape, last):
@@ -128,7 +135,7 @@ def _vjp(x, gy, pool):
 
 
 def _saved(x, pool):
-    return _core.pool_saved(_pool(pool), x.detach(), *_fake_saved(x, pool))[:2]
+    return _core.pool_saved(_pool(pool), x.detach(), *_fake_saved(x, pool))
 
 
 def _vjp_saved(winners, gy, size, last, pool):
@@ -205,7 +212,9 @@ def _fake_unpool(x, indices, size):
 
 
 def _is_curved(pool):
-    return _pool(pool).op == _core.SMOOTH
+    if _pool(pool).op == _LP:
+        raise NotImplementedError("second derivatives of Lp pooling are not implemented")
+    return _pool(pool).op == _SMOOTH
 
 
 def _curvature(x, gy, v, pool):
@@ -556,64 +565,48 @@ _register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", _unpool, 
 # It takes longer than pooling a small tensor, and for a plain tensor in eager mode has nothing to do.
 
 
-def _is_plain(x):
-    """Whether x is an ordinary tensor, its numbers what its memory says, and nobody looks on: no
-    compiler, tracer, tangent, transform or mode."""
-    return (not _is_compiling() and type(x) is torch.Tensor and x.is_cpu
-            and _has_storage(x) and not x.is_neg() and not x._is_zerotensor()
-            and forward_ad._current_level < 0 and not _transforms_are_active()
-            and _modes_are_active() == 0 and _is_traced() is None)
-
-
-def _records(x):
-    return x.requires_grad and torch.is_grad_enabled()
-
-
-class _ForwardStep(torch.autograd.Function):
+class _Step(torch.autograd.Function):
     """A pool in eager mode. The backward falls back to the operators if it is itself recorded,
     transformed or traced."""
 
-    @staticmethod
-    def forward(ctx, x, function, op, ndim, arguments):
-        y, winners, ctx.pool, ctx.form = function(op, ndim, x.detach(), *arguments)
-        if winners is not None:
-            ctx.save_for_backward(winners)
-        elif op != _core.AVG:
-            ctx.save_for_backward(x)
-        ctx.stride = y.stride()
-        return y
-
-    @staticmethod
-    def backward(ctx, gy):
-        saved, pool = ctx.saved_tensors, ctx.pool
-        if torch.is_grad_enabled() or not _is_plain(gy):
-            return _vjp_by_operators(pool, ctx.form, saved, gy), None, None, None, None
-        if gy.stride() != ctx.stride:  # as _laid_out()
-            gy = torch.empty_strided(gy.shape, ctx.stride, dtype=gy.dtype).copy_(gy)
-        elif gy.requires_grad:
-            gy = gy.detach()
-        if saved and not pool.keeps_winners:
-            gx = pool.vjp(saved[0].detach(), gy)
-        else:
-            gx = _core.vjp_saved(pool, ctx.form, saved[0] if saved else None, gy)
-        return gx, None, None, None, None
+    forward = _core.torch_forward
+    backward = _core.torch_backward
 
 
-def _vjp_by_operators(pool, form, saved, gy):
+def _step_backward(node, gy, backward=_core.torch_backward):
+    return backward(node, gy)
+
+
+# What PyTorch puts here looks for the function above first, which takes as long as a small backward.
+_Step._backward_cls.apply = _step_backward
+
+
+def _vjp_by_operators(step, saved, gy):
+    pool = step.pool
     if saved and not pool.keeps_winners:
         return torch.ops.tarn.pool_vjp(*saved, gy, pool.text)
-    last = _is_last(torch.empty_strided(*form, device="meta"))
-    return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), gy, form[0], last, pool.text)
+    size, strides = step.form
+    last = _is_last(torch.empty_strided(size, strides, device="meta"))
+    return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), gy, size, last, pool.text)
 
 
-_record = super(torch.autograd.Function, _ForwardStep).apply
+def _copied(gy, strides):
+    return torch.empty_strided(gy.shape, strides, dtype=gy.dtype).copy_(gy)
+
+
+_core.torch_setup(
+    torch.Tensor, torch.Tensor.is_neg, torch._C._are_functorch_transforms_active,
+    torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled,
+    torch._C._get_tracing_state, vars(forward_ad),
+    torch.is_grad_enabled, torch.get_num_threads, super(torch.autograd.Function, _Step).apply,
+    _vjp_by_operators, _copied)
 
 # ---- Functions -----------------------------------------------------------------------------------
 
 
 def _check_frame(x, ndim, filled=None):
     """What PyTorch asks of an input: channels, maybe a batch before them, and only that empty."""
-    if x.dim() not in (ndim + 1, ndim + 2):
+    if not ndim + 1 <= x.dim() <= ndim + 2:
         raise Error(f"input has rank {x.dim()}, expected {ndim + 1} (channels, then space) or "
                     f"{ndim + 2} (batch first)", "TARN_BAD_RANK")
     for axis in range(x.dim() - ndim - 1 if filled is None else filled, x.dim()):
@@ -627,67 +620,76 @@ def _run(x, ndim, text, return_indices=False, filled=None):
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
 
 
-def _slide(op, ndim, x, window, return_indices=False):
-    if _is_plain(x):
-        if not _records(x):
-            x = x.detach() if x.requires_grad else x
-            return _core.sliding(op, ndim, x, *window, return_indices, None)
-        if not return_indices:
-            return _record(x, _core.sliding_saved, op, ndim, window)
-    return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
-
-
-def _adapt(op, word, ndim, x, output_size, return_indices=False):
-    if _is_plain(x):
-        if not _records(x):
-            x = x.detach() if x.requires_grad else x
-            return _core.adaptive(op, ndim, x, output_size, return_indices, None)
-        if not return_indices:
-            return _record(x, _core.adaptive_saved, op, ndim, (output_size,))
-    return _run(x, ndim, _adaptive_text(word, x, ndim, output_size), return_indices, filled=1)
-
-
-def _pool_saved(op, ndim, x, pool):
-    return _core.pool_saved(pool, x, None, None)
-
-
-def _globally(op, ndim, x, text):
-    if _is_plain(x) and _records(x):
-        return _record(x, _pool_saved, op, ndim, (_pool(text),))
-    return torch.ops.tarn.pool(x, text)
-
-
-def _named(function, name, doc):
+def _named(function, name):
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"`tarn.{name}` with autograd."
     return function
+
+
+def _slide(function, arguments, op, ndim, x, window, return_indices=False):
+    """A sliding pool by the operators, unless somebody overrides the function."""
+    if has_torch_function_unary(x):
+        return handle_torch_function(function, (x,), x, *arguments)
+    return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
 
 
 def _extreme_function(op, word, ndim):
     def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
              return_indices=False):
+        if not _is_compiling():
+            y = _sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, True,
+                         None, 1.0, return_indices)
+            if y is not NotImplemented:
+                return y
+        arguments = kernel_size, stride, padding, dilation, ceil_mode, return_indices
         window = kernel_size, stride, padding, dilation, ceil_mode, True, None, 1.0
-        return _slide(op, ndim, input, window, return_indices)
+        return _slide(pool, arguments, op, ndim, input, window, return_indices)
 
-    return _named(pool, f"{word}_pool{ndim}d", f"`tarn.{word}_pool{ndim}d` with autograd.")
+    return _named(pool, f"{word}_pool{ndim}d")
 
 
 def _avg_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
              divisor_override=None):
+        if not _is_compiling():
+            y = _sliding(_AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
+                         count_include_pad, divisor_override, 1.0, False)
+            if y is not NotImplemented:
+                return y
+        arguments = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         window = kernel_size, stride, padding, 1, ceil_mode, count_include_pad, divisor_override, 1.0
-        return _slide(_core.AVG, ndim, input, window)
+        return _slide(pool, arguments, _AVG, ndim, input, window)
 
-    return _named(pool, f"avg_pool{ndim}d", f"`tarn.avg_pool{ndim}d` with autograd.")
+    return _named(pool, f"avg_pool{ndim}d")
 
 
 def _smooth_function(ndim):
     def pool(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
              count_include_pad=True):
+        if not _is_compiling():
+            y = _sliding(_SMOOTH, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
+                         count_include_pad, None, beta, False)
+            if y is not NotImplemented:
+                return y
+        arguments = kernel_size, stride, padding, beta, dilation, ceil_mode, count_include_pad
         window = kernel_size, stride, padding, dilation, ceil_mode, count_include_pad, None, beta
-        return _slide(_core.SMOOTH, ndim, input, window)
+        return _slide(pool, arguments, _SMOOTH, ndim, input, window)
 
-    return _named(pool, f"smooth_max_pool{ndim}d", f"`tarn.smooth_max_pool{ndim}d` with autograd.")
+    return _named(pool, f"smooth_max_pool{ndim}d")
+
+
+def _lp_function(ndim):
+    def pool(input, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1):
+        if not _is_compiling():
+            y = _sliding(_LP, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, True,
+                         None, norm_type, False)
+            if y is not NotImplemented:
+                return y
+        arguments = norm_type, kernel_size, stride, ceil_mode, padding, dilation
+        window = kernel_size, stride, padding, dilation, ceil_mode, True, None, norm_type
+        return _slide(pool, arguments, _LP, ndim, input, window)
+
+    return _named(pool, f"lp_pool{ndim}d")
 
 
 def _output_sizes(x, ndim, output_size):
@@ -701,159 +703,195 @@ def _output_sizes(x, ndim, output_size):
             for axis, size in enumerate(sizes)]
 
 
-def _adaptive_text(word, x, ndim, output_size):
+def _adapt(function, arguments, op, word, ndim, x, output_size, number=1.0, indices=False):
+    """An adaptive pool by the operators, unless somebody overrides the function."""
+    if has_torch_function_unary(x):
+        return handle_torch_function(function, (x,), x, *arguments)
     sizes = _output_sizes(x, ndim, output_size)
-    return f"{word} a{','.join([str(size) for size in sizes])} d{ndim}"
+    text = f"{word} a{','.join([str(size) for size in sizes])} d{ndim}"
+    return _run(x, ndim, f"{text}{_number_word(op, number)}", indices, filled=1)
 
 
-def _adaptive_max_function(ndim):
+def _number_word(op, number):
+    """What a problem string says of the one number that an operator takes."""
+    return f" beta={number}" if op == _SMOOTH else f" p={number}" if op == _LP else ""
+
+
+def _adaptive_extreme_function(op, word, ndim):
     def pool(input, output_size, return_indices=False):
-        return _adapt(_core.MAX, "max", ndim, input, output_size, return_indices)
+        if not _is_compiling():
+            y = _adaptive(op, ndim, input, output_size, 1.0, return_indices)
+            if y is not NotImplemented:
+                return y
+        return _adapt(pool, (output_size, return_indices), op, word, ndim, input, output_size, 1.0,
+                      return_indices)
 
-    return _named(pool, f"adaptive_max_pool{ndim}d",
-                  f"`tarn.adaptive_max_pool{ndim}d` with autograd.")
+    return _named(pool, f"adaptive_{word}_pool{ndim}d")
 
 
 def _adaptive_avg_function(ndim):
     def pool(input, output_size):
-        return _adapt(_core.AVG, "avg", ndim, input, output_size)
+        if not _is_compiling():
+            y = _adaptive(_AVG, ndim, input, output_size, 1.0, False)
+            if y is not NotImplemented:
+                return y
+        return _adapt(pool, (output_size,), _AVG, "avg", ndim, input, output_size)
 
-    return _named(pool, f"adaptive_avg_pool{ndim}d",
-                  f"`tarn.adaptive_avg_pool{ndim}d` with autograd.")
+    return _named(pool, f"adaptive_avg_pool{ndim}d")
+
+
+def _adaptive_smooth_function(ndim):
+    def pool(input, output_size, beta=1.0):
+        if not _is_compiling():
+            y = _adaptive(_SMOOTH, ndim, input, output_size, beta, False)
+            if y is not NotImplemented:
+                return y
+        return _adapt(pool, (output_size, beta), _SMOOTH, "smooth", ndim, input, output_size, beta)
+
+    return _named(pool, f"adaptive_smooth_max_pool{ndim}d")
+
+
+def _adaptive_lp_function(ndim):
+    def pool(input, norm_type, output_size):
+        if not _is_compiling():
+            y = _adaptive(_LP, ndim, input, output_size, norm_type, False)
+            if y is not NotImplemented:
+                return y
+        return _adapt(pool, (norm_type, output_size), _LP, "lp", ndim, input, output_size, norm_type)
+
+    return _named(pool, f"adaptive_lp_pool{ndim}d")
 
 
 def _unpool_function(ndim):
     def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        if has_torch_function_unary(input):
+            return handle_torch_function(unpool, (input,), input, indices, kernel_size, stride,
+                                         padding, output_size)
         sizes = _unpooled_sizes(ndim, input.shape, kernel_size, stride, padding, output_size)
+        if any(size <= 0 for size in sizes):
+            raise Error(f"output sizes {tuple(sizes)} are not positive", "TARN_BAD_SHAPE")
         return torch.ops.tarn.unpool(input, indices, list(sizes))
 
-    return _named(unpool, f"max_unpool{ndim}d", f"`tarn.max_unpool{ndim}d` with autograd.")
+    return _named(unpool, f"max_unpool{ndim}d")
 
 
-max_pool1d, max_pool2d, max_pool3d = (_extreme_function(_core.MAX, "max", n) for n in (1, 2, 3))
-min_pool1d, min_pool2d, min_pool3d = (_extreme_function(_core.MIN, "min", n) for n in (1, 2, 3))
+max_pool1d, max_pool2d, max_pool3d = (_extreme_function(_MAX, "max", n) for n in (1, 2, 3))
+min_pool1d, min_pool2d, min_pool3d = (_extreme_function(_MIN, "min", n) for n in (1, 2, 3))
 avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_function, (1, 2, 3))
 smooth_max_pool1d, smooth_max_pool2d, smooth_max_pool3d = map(_smooth_function, (1, 2, 3))
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_function, (1, 2, 3))
+lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_function, (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    _adaptive_extreme_function(_MAX, "max", n) for n in (1, 2, 3))
+adaptive_min_pool1d, adaptive_min_pool2d, adaptive_min_pool3d = (
+    _adaptive_extreme_function(_MIN, "min", n) for n in (1, 2, 3))
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_function, (1, 2, 3))
+adaptive_smooth_max_pool1d, adaptive_smooth_max_pool2d, adaptive_smooth_max_pool3d = map(
+    _adaptive_smooth_function, (1, 2, 3))
+adaptive_lp_pool1d, adaptive_lp_pool2d, adaptive_lp_pool3d = map(_adaptive_lp_function, (1, 2, 3))
 max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_function, (1, 2, 3))
+
+
+def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
+    text = f"{word} {'global' if keepdims else 'flat'} d{ndim}{tail}"
+    if not _is_compiling():
+        y = _core.torch_pool(_pool(text), x)
+        if y is not NotImplemented:
+            return y
+    if has_torch_function_unary(x):
+        return handle_torch_function(function, (x,), x, *arguments)
+    return torch.ops.tarn.pool(x, text)
 
 
 def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
     """`tarn.global_max_pool` with autograd, which follows the tie rule."""
-    words = f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"
-    return _globally(_core.MAX, ndim, input, words)
+    return _globally(global_max_pool, (ndim, keepdims, ties), input, _MAX, "max", ndim, keepdims,
+                     f" ties={ties}")
+
+
+def global_min_pool(input, ndim=2, keepdims=True, ties="all"):
+    """`tarn.global_min_pool` with autograd, which follows the tie rule."""
+    return _globally(global_min_pool, (ndim, keepdims, ties), input, _MIN, "min", ndim, keepdims,
+                     f" ties={ties}")
 
 
 def global_avg_pool(input, ndim=2, keepdims=True):
     """`tarn.global_avg_pool` with autograd."""
-    words = f"avg {'global' if keepdims else 'flat'} d{ndim}"
-    return _globally(_core.AVG, ndim, input, words)
+    return _globally(global_avg_pool, (ndim, keepdims), input, _AVG, "avg", ndim, keepdims, "")
+
+
+def global_smooth_max_pool(input, ndim=2, keepdims=True, beta=1.0):
+    """`tarn.global_smooth_max_pool` with autograd."""
+    return _globally(global_smooth_max_pool, (ndim, keepdims, beta), input, _SMOOTH, "smooth", ndim,
+                     keepdims, _number_word(_SMOOTH, beta))
+
+
+def global_lp_pool(input, norm_type=2.0, ndim=2, keepdims=True):
+    """`tarn.global_lp_pool` with autograd."""
+    return _globally(global_lp_pool, (norm_type, ndim, keepdims), input, _LP, "lp", ndim, keepdims,
+                     _number_word(_LP, norm_type))
+
+
+def __getattr__(name):
+    # So that `import tarn.torch as F` can stand for `import torch.nn.functional as F`.
+    if not name.startswith("_") and hasattr(nn.functional, name):
+        return getattr(nn.functional, name)
+    raise AttributeError(f"module 'tarn.torch' has no attribute '{name}'")
 
 
 # ---- Modules -------------------------------------------------------------------------------------
 # Those that PyTorch has are PyTorch's own with another forward, so that isinstance(), repr() and
-# saved models keep working.
+# saved models keep working. Lp is not among them: PyTorch's has another meaning.
 
 
-def _extreme_class(name, base, function):
+def _forward_method(function):
+    """Calls the function with the module's attributes of the names of its arguments."""
+    names = list(inspect.signature(function).parameters)[1:]
+
     def forward(self, input):
-        return function(input, self.kernel_size, self.stride, self.padding, self.dilation,
-                        self.ceil_mode, self.return_indices)
+        return function(input, *[getattr(self, name, None) for name in names])
 
-    return type(name, (base,), {"forward": forward, "__module__": __name__,
+    return forward
+
+
+def _module_class(name, function, base):
+    return type(name, (base,), {"forward": _forward_method(function), "__module__": __name__,
                                 "__doc__": f"`{function.__name__}` as a module."})
 
 
-def _avg_class(name, base, function):
-    def forward(self, input):
-        return function(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                        self.count_include_pad, getattr(self, "divisor_override", None))
+def _new_module_class(name, function):
+    """A module with the arguments of the function, but for the input."""
+    _, *parameters = inspect.signature(function).parameters.values()
+    signature = inspect.Signature(parameters)
 
-    return type(name, (base,), {"forward": forward, "__module__": __name__,
-                                "__doc__": f"`{function.__name__}` as a module."})
-
-
-def _adaptive_max_class(name, base, function):
-    def forward(self, input):
-        return function(input, self.output_size, self.return_indices)
-
-    return type(name, (base,), {"forward": forward, "__module__": __name__,
-                                "__doc__": f"`{function.__name__}` as a module."})
-
-
-def _adaptive_avg_class(name, base, function):
-    def forward(self, input):
-        return function(input, self.output_size)
-
-    return type(name, (base,), {"forward": forward, "__module__": __name__,
-                                "__doc__": f"`{function.__name__}` as a module."})
-
-
-class _SmoothMaxPool(nn.Module):
-    _function = None
-
-    def __init__(self, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
-                 count_include_pad=True):
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.beta, self.dilation = beta, dilation
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-
-    def forward(self, input):
-        return type(self)._function(input, self.kernel_size, self.stride, self.padding, self.beta,
-                                    self.dilation, self.ceil_mode, self.count_include_pad)
+    def __init__(self, *args, **kwargs):
+        nn.Module.__init__(self)
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
 
     def extra_repr(self):
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-                f"beta={self.beta}")
+        return ", ".join(f"{parameter.name}={getattr(self, parameter.name)}"
+                         for parameter in parameters)
+
+    made = _module_class(name, function, nn.Module)
+    made.__init__, made.extra_repr, made.__signature__ = __init__, extra_repr, signature
+    return made
 
 
-def _smooth_class(name, function):
-    return type(name, (_SmoothMaxPool,), {"_function": staticmethod(function), "__module__": __name__,
-                                          "__doc__": f"`{function.__name__}` as a module."})
-
-
-class GlobalMaxPool(nn.Module):
-    """`global_max_pool` as a module."""
-
-    def __init__(self, ndim=2, keepdims=True, ties="all"):
-        super().__init__()
-        self.ndim, self.keepdims, self.ties = ndim, keepdims, ties
-
-    def forward(self, input):
-        return global_max_pool(input, self.ndim, self.keepdims, self.ties)
-
-
-class GlobalAvgPool(nn.Module):
-    """`global_avg_pool` as a module."""
-
-    def __init__(self, ndim=2, keepdims=True):
-        super().__init__()
-        self.ndim, self.keepdims = ndim, keepdims
-
-    def forward(self, input):
-        return global_avg_pool(input, self.ndim, self.keepdims)
-
-
-MaxPool1d = _extreme_class("MaxPool1d", nn.MaxPool1d, max_pool1d)
-MaxPool2d = _extreme_class("MaxPool2d", nn.MaxPool2d, max_pool2d)
-MaxPool3d = _extreme_class("MaxPool3d", nn.MaxPool3d, max_pool3d)
-MinPool1d = _extreme_class("MinPool1d", nn.modules.pooling._MaxPoolNd, min_pool1d)
-MinPool2d = _extreme_class("MinPool2d", nn.modules.pooling._MaxPoolNd, min_pool2d)
-MinPool3d = _extreme_class("MinPool3d", nn.modules.pooling._MaxPoolNd, min_pool3d)
-AvgPool1d = _avg_class("AvgPool1d", nn.AvgPool1d, avg_pool1d)
-AvgPool2d = _avg_class("AvgPool2d", nn.AvgPool2d, avg_pool2d)
-AvgPool3d = _avg_class("AvgPool3d", nn.AvgPool3d, avg_pool3d)
-SmoothMaxPool1d = _smooth_class("SmoothMaxPool1d", smooth_max_pool1d)
-SmoothMaxPool2d = _smooth_class("SmoothMaxPool2d", smooth_max_pool2d)
-SmoothMaxPool3d = _smooth_class("SmoothMaxPool3d", smooth_max_pool3d)
-AdaptiveMaxPool1d = _adaptive_max_class("AdaptiveMaxPool1d", nn.AdaptiveMaxPool1d, adaptive_max_pool1d)
-AdaptiveMaxPool2d = _adaptive_max_class("AdaptiveMaxPool2d", nn.AdaptiveMaxPool2d, adaptive_max_pool2d)
-AdaptiveMaxPool3d = _adaptive_max_class("AdaptiveMaxPool3d", nn.AdaptiveMaxPool3d, adaptive_max_pool3d)
-AdaptiveAvgPool1d = _adaptive_avg_class("AdaptiveAvgPool1d", nn.AdaptiveAvgPool1d, adaptive_avg_pool1d)
-AdaptiveAvgPool2d = _adaptive_avg_class("AdaptiveAvgPool2d", nn.AdaptiveAvgPool2d, adaptive_avg_pool2d)
-AdaptiveAvgPool3d = _adaptive_avg_class("AdaptiveAvgPool3d", nn.AdaptiveAvgPool3d, adaptive_avg_pool3d)
+for _kind in ("Max", "Avg", "AdaptiveMax", "AdaptiveAvg", "Min", "SmoothMax", "Lp", "AdaptiveMin",
+              "AdaptiveSmoothMax", "AdaptiveLp", "GlobalMax", "GlobalMin", "GlobalAvg",
+              "GlobalSmoothMax", "GlobalLp"):
+    _function_kind = "".join("_" + c.lower() if c.isupper() else c for c in _kind)[1:]
+    for _end in ("",) if _kind.startswith("Global") else ("1d", "2d", "3d"):
+        _name, _function = f"{_kind}Pool{_end}", globals()[f"{_function_kind}_pool{_end}"]
+        if _kind == "Min":
+            _made = _module_class(_name, _function, nn.modules.pooling._MaxPoolNd)
+        elif _kind in ("Max", "Avg", "AdaptiveMax", "AdaptiveAvg"):
+            _made = _module_class(_name, _function, getattr(nn, _name))
+        else:
+            _made = _new_module_class(_name, _function)
+        globals()[_name] = _made
 
 # ---- In place of PyTorch's own -------------------------------------------------------------------
 
@@ -862,12 +900,21 @@ _PATCHED = [f"{kind}{n}d" for n in (1, 2, 3)
                          "max_unpool")]
 
 
+def _is_served(x):
+    """Whether tarn can pool the tensor. PyTorch has kernels for other devices and layouts."""
+    return (x.is_cpu and x.layout is torch.strided and not x.is_quantized and not x.is_nested
+            and not x.is_complex())
+
+
 def _on_cpu(ours, theirs):
-    """Ours for tensors on the CPU, PyTorch's for others."""
+    """Ours for tensors that tarn can pool; PyTorch's for others, for ``out`` and for whoever
+    overrides its functions."""
 
     @functools.wraps(ours)
     def pool(input, *args, **kwargs):
-        chosen = ours if input.is_cpu else theirs
+        chosen = theirs
+        if not has_torch_function_unary(input) and "out" not in kwargs and _is_served(input):
+            chosen = ours
         return chosen(input, *args, **kwargs)
 
     return pool

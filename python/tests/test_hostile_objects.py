@@ -71,10 +71,8 @@ def test_numbers_of_axes(ndim):
     sliding = [ndim, x, 2, None, 0, 1, False, True, None, 1.0]
     for call in [lambda: _core.sliding(_core.MAX, *sliding, False, None),
                  lambda: _core.sliding_pool(_core.MAX, *sliding, False, None),
-                 lambda: _core.sliding_saved(_core.MAX, *sliding),
-                 lambda: _core.adaptive(_core.MAX, ndim, x, 2, False, None),
-                 lambda: _core.adaptive_saved(_core.MAX, ndim, x, 2),
-                 lambda: _core.global_(_core.MAX, ndim, x, True, "first", None),
+                 lambda: _core.adaptive(_core.MAX, ndim, x, 2, 1.0, False, None),
+                 lambda: _core.global_(_core.MAX, ndim, x, True, "first", 1.0, None),
                  lambda: _core.unpool(ndim, x, x.astype("int64"), 2, None)]:
         with pytest.raises((tarn.Error, OverflowError), match="ndim"):
             call()

@@ -97,6 +97,29 @@ def test_unpool_inverts_pool():
         run("MaxUnpool", y, where, numpy.array([2, 3, 3, 7]), kernel_shape=[2, 2], strides=[2, 2])
 
 
+@pytest.mark.parametrize("shape, attributes", [
+    ((1, 1, 4, 4), {"kernel_shape": [2]}), ((1, 4, 4), {"kernel_shape": [2, 2]}),
+    ((1, 1, 4, 4, 4), {"kernel_shape": [2, 2]}), ((4, 4), {"kernel_shape": [2, 2]}),
+    ((1, 1, 4, 4), {"kernel_shape": [2, 2], "strides": [0, 0], "auto_pad": "SAME_UPPER"}),
+    ((1, 1, 4, 4), {"kernel_shape": [2, 2], "strides": [1]}),
+    ((1, 1, 4, 4), {"kernel_shape": [2, 2], "dilations": [1, 0]}),
+    ((1, 1, 4, 4), {"kernel_shape": [2, 2], "pads": [1, 1]}),
+    ((1, 1, 4, 4), {"kernel_shape": [0, 2]})])
+def test_attributes_must_fit_the_rank(shape, attributes):
+    for op in ("MaxPool", "AveragePool", "LpPool"):
+        with pytest.raises(tarn.Error):
+            run(op, image(*shape), **attributes)
+
+
+def test_more_refusals():
+    x = image(1, 1, 4, 4)
+    with pytest.raises(tarn.Error, match="storage_order"):
+        run("MaxPool", x, outputs=2, kernel_shape=[2, 2], storage_order=2)
+    y, where = run("MaxPool", x, outputs=2, kernel_shape=[2, 2], strides=[2, 2])
+    with pytest.raises(tarn.Error, match="batch"):
+        run("MaxUnpool", y, where, numpy.array([2, 1, 4, 4]), kernel_shape=[2, 2], strides=[2, 2])
+
+
 @pytest.mark.parametrize("p", [1, 2, 3, 4])
 def test_global_lp(p):
     x = image(2, 3, 4, 5, dtype="float64")

@@ -1,0 +1,307 @@
+"""Every kind of tensor is pooled rightly or refused, and so is every way to trace; objects travel."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tarn
+import tarn.torch as T
+
+torch.set_num_threads(1)
+
+
+def image(seed=0, shape=(2, 3, 6, 6)):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+def negative():
+    return torch.complex(image(1), image(2)).conj().imag
+
+
+EQUAL = {"negative": negative, "zero": lambda: torch._efficientzerotensor((2, 3, 6, 6)),
+         "subclass": lambda: image().as_subclass(Subclass), "parameter": lambda: nn.Parameter(image()),
+         "lazy clone": lambda: torch._lazy_clone(image()), "expanded": lambda: image()[:1].expand(2, 3, 6, 6)}
+REFUSED = {"complex": lambda: torch.complex(image(1), image(2)),
+           "conjugate": lambda: torch.complex(image(1), image(2)).conj(), "boolean": lambda: image() > 0,
+           "sparse": lambda: image().to_sparse(),
+           "quantised": lambda: torch.quantize_per_tensor(image(), 0.1, 0, torch.quint8),
+           "nested": lambda: torch.nested.nested_tensor([image()[0], image()[1]]),
+           "jagged": lambda: torch.nested.nested_tensor([image()[0], image()[1]], layout=torch.jagged)}
+FUNCTIONS = {"max_pool2d": (3, 2, 1), "avg_pool2d": (3, 2, 1), "adaptive_max_pool2d": (2,),
+             "adaptive_avg_pool2d": (2,)}
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_unusual_tensors(kind, name):
+    x, arguments = EQUAL[kind](), FUNCTIONS[name]
+    expected = getattr(F, name)(x, *arguments)
+    assert torch.allclose(getattr(T, name)(x, *arguments), expected)
+    assert type(getattr(T, name)(x, *arguments)) is type(expected)
+    with T.patch():
+        assert torch.allclose(getattr(F, name)(x, *arguments), expected)
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_refused_tensors(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = REFUSED[kind]()
+    for name, arguments in FUNCTIONS.items():
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            getattr(T, name)(x, *arguments)
+    with pytest.raises((tarn.Error, BufferError, RuntimeError)):
+        tarn.max_pool2d(x, 2)
+
+
+def test_the_negative_bit_is_refused_where_it_cannot_be_seen():
+    for call in (lambda x: tarn.max_pool2d(x, 2), tarn.MaxPool(2), lambda x: tarn.pad(x, (1, 1))):
+        with pytest.raises(BufferError, match="negative bit"):
+            call(negative())
+    x = image().requires_grad_()
+    gy = torch.complex(image(3, (2, 3, 3, 3)), image(4, (2, 3, 3, 3))).conj().imag
+    (gx,) = torch.autograd.grad(T.max_pool2d(x, 2), x, gy)
+    assert torch.equal(gx, torch.autograd.grad(F.max_pool2d(x, 2), x, gy)[0])
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = T.MaxPool2d(2), nn.AvgPool2d(2, 1)
+
+    def forward(self, x):
+        return self.second(self.first(x)) + T.global_max_pool(x) + F.max_pool2d(x, 2)[..., 1:, 1:]
+
+
+@pytest.mark.parametrize("patched", [False, True])
+@pytest.mark.parametrize("trace", ["jit", "fx", "export", "make_fx"])
+def test_traces_follow_their_input(trace, patched):
+    net, x, other = Net(), image(1), image(2)
+    expected = net(other)
+    with T.patch() if patched else warnings.catch_warnings(), torch.no_grad():
+        if not patched:
+            warnings.simplefilter("ignore")
+        if trace == "jit":
+            traced = torch.jit.trace(net, (x,))
+        elif trace == "fx":
+            traced = torch.fx.symbolic_trace(net)
+        elif trace == "export":
+            traced = torch.export.export(net, (x,)).module()
+        else:
+            traced = torch.fx.experimental.proxy_tensor.make_fx(net)(x)
+    assert torch.allclose(traced(other), expected) and torch.allclose(traced(x), net(x))
+    assert not torch.allclose(traced(other), traced(x))
+
+
+def test_onnx_export_is_refused(tmp_path):
+    """PyTorch's own pools are exported; tarn's operators have no translation, and no constant stands for
+    them."""
+    pytest.importorskip("onnx")
+    with pytest.raises(Exception, match="tarn"), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(Net(), (image(1),), str(tmp_path / "net.onnx"), dynamo=False)
+
+
+def test_meta_and_fake_tensors_have_the_shape_only():
+    y = T.max_pool2d(torch.empty(1, 2, 7, 7, device="meta"), 3, 2)
+    assert y.is_meta and y.shape == (1, 2, 3, 3)
+    with torch._subclasses.FakeTensorMode():
+        y = T.adaptive_avg_pool2d(torch.empty(1, 2, 7, 7), (3, None))
+    assert y.shape == (1, 2, 3, 7)
+
+
+def test_overriding():
+    class Seen(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            names.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+
+    names, x = [], image()
+    with Seen():
+        T.max_pool2d(x, 2)
+        T.adaptive_lp_pool2d(x, 2, 2)
+    assert names == ["max_pool2d", "adaptive_lp_pool2d"]
+
+
+def test_patch_leaves_out_to_pytorch():
+    y = torch.empty(2, 3, 3, 3)
+    with T.patch():
+        assert F.avg_pool2d(image(), 2, out=y) is y
+    assert torch.equal(y, F.avg_pool2d(image(), 2))
+
+
+PRIVATE = {torch._C: ["_AutoDispatchBelowAutograd", "_are_functorch_transforms_active", "_get_tracing_state",
+                      "_is_torch_function_mode_enabled", "_len_torch_dispatch_stack"],
+           torch._functorch.utils: ["enable_single_level_autograd_function"],
+           torch.autograd.forward_ad: ["_current_level", "_set_fwd_grad_enabled"],
+           torch.autograd.Function: ["_backward_cls"], nn.modules.pooling: ["_MaxPoolNd"]}
+
+
+def test_private_names_that_are_used_exist():
+    """A failure here means that PyTorch has changed, and that tarn/torch.py must follow."""
+    gone = [(owner, name) for owner, names in PRIVATE.items() for name in names
+            if not hasattr(owner, name)]
+    assert not gone
+    assert torch.autograd.forward_ad._current_level < 0
+    assert "apply" in vars(T._Step._backward_cls)
+
+
+def test_the_rest_is_pytorchs():
+    assert T.relu is F.relu and T.pad is F.pad
+    with pytest.raises(AttributeError, match="no_such"):
+        T.no_such
+
+
+@pytest.mark.parametrize("name", ["lp_pool2d", "adaptive_lp_pool2d", "adaptive_smooth_max_pool2d",
+                                  "adaptive_min_pool2d", "global_min_pool", "global_smooth_max_pool",
+                                  "global_lp_pool"])
+def test_every_operator_has_gradients_and_a_module(name):
+    x = image(5, (1, 2, 4, 4)).double().requires_grad_()
+    lp, shape = "lp_" in name, () if "global" in name else (2,)
+    arguments = ((3,) if lp else ()) + shape
+    function = getattr(T, name)
+    assert torch.autograd.gradcheck(lambda v: function(v, *arguments), x)
+    expected = getattr(tarn, name)(x.detach(), *arguments)
+    assert torch.equal(function(x, *arguments), expected)
+    module = getattr(T, "".join(map(str.capitalize, name.split("_"))))(*arguments)
+    assert torch.equal(module(x), expected) and torch.equal(copy.deepcopy(module)(x), expected)
+    assert torch.equal(pickle.loads(pickle.dumps(module))(x), expected)
+    assert torch.equal(torch.func.vmap(lambda v: function(v, *arguments))(x[None])[0], expected)
+
+
+def test_second_derivatives_of_lp_are_refused():
+    x = image(5, (1, 2, 4, 4)).requires_grad_()
+    (gx,) = torch.autograd.grad(T.lp_pool2d(x, 3, 2).sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="Lp"):
+        gx.sum().backward()
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 6, 6), (8, 6, 6), (1, 8, 4, 6, 6)])
+@pytest.mark.parametrize("cut", [slice(None), slice(None, None, 2)])
+def test_the_layout_does_not_depend_on_gradients(shape, cut):
+    ndim = 3 if len(shape) == 5 else 2
+    axis = len(shape) - ndim - 1
+    last = image(3, (*shape[:axis], *shape[axis + 1:], shape[axis])).movedim(-1, axis)
+    x = last[(slice(None),) * axis + (cut,)]
+    pool = getattr(T, f"max_pool{ndim}d")
+    recorded = last.clone().requires_grad_()[(slice(None),) * axis + (cut,)]
+    assert pool(x, 2).stride() == pool(recorded, 2).stride()
+    if len(shape) == 4:
+        assert pool(x, 2).is_contiguous(memory_format=torch.channels_last)
+        assert torch.ops.tarn.pool(x, "max k2s2").stride() == pool(x, 2).stride()
+
+
+def test_unpool_refuses_what_it_cannot_do():
+    x, where = torch.zeros(1, 1, 2, 2, 2), torch.zeros(1, 1, 2, 2, 2, dtype=torch.int64)
+    for call in (lambda: T.max_unpool3d(x, where, [1, 1]), lambda: tarn.max_unpool3d(x, where, ()),
+                 lambda: T.max_unpool3d(x, where, 2, padding=5)):
+        with pytest.raises(tarn.Error):
+            call()
+
+
+THREADS = """
+import os, torch, tarn.torch
+torch.set_num_threads(4)
+x, before = torch.randn(1, 64, 64, 64), len(os.listdir("/proc/self/task"))
+y = tarn.torch.max_pool2d(x, 3)
+after = len(os.listdir("/proc/self/task"))
+torch.set_num_threads(1)
+assert torch.equal(tarn.torch.max_pool2d(x, 3), y) and after == before + 3, (before, after)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+def test_threads_follow_pytorch():
+    assert run(THREADS).returncode == 0, run(THREADS).stderr
+
+
+POOLS = [tarn.MaxPool(3, stride=2, padding=((0, 1), (2, 3)), ties="split"), tarn.AvgPool((2,), divisor=3),
+         tarn.SmoothMaxPool(2, beta=0.1), tarn.LpPool(2, ceil=True, p=3.5), tarn.AdaptiveMinPool((3, 4)),
+         tarn.AdaptiveSmoothMaxPool(3, beta=-2.0), tarn.AdaptiveLpPool((2,), 1.5), tarn.GlobalMinPool(3),
+         tarn.GlobalSmoothMaxPool(1, False, 0.3), tarn.GlobalLpPool(2, p=4.0)]
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=str)
+def test_pools_are_values(pool):
+    twins = [pickle.loads(pickle.dumps(pool)), copy.copy(pool), copy.deepcopy(pool), eval(repr(pool))]
+    for twin in twins:
+        assert twin == pool and hash(twin) == hash(pool) and type(twin) is type(pool)
+        assert twin.__dask_tokenize__() == pool.__dask_tokenize__()
+    assert pool != tarn.MaxPool(7) and pool != pool.text
+    assert len({*POOLS, *twins}) == len(POOLS)
+
+
+def test_names_of_arguments():
+    assert tarn.MaxPool(kernel_size=3, ceil_mode=True) == tarn.MaxPool(kernel=3, ceil=True)
+    assert tarn.AvgPool(2, divisor_override=3) == tarn.AvgPool(2, divisor=3)
+    assert tarn.LpPool(2, norm_type=3) == tarn.LpPool(2, p=3)
+    with pytest.raises(TypeError):
+        tarn.MaxPool(kernel_size=3, kernel=3)
+    x = image().numpy()
+    assert (tarn.max_pool2d(input=x, kernel_size=2) == tarn.MaxPool(2)(x)).all()
+
+
+def test_graphs_travel():
+    graph = tarn.Graph()
+    x = graph.input("f64", (2, 4))
+    graph.output(graph.pool(x, tarn.MaxPool((2,))))
+    values = numpy.arange(8.0).reshape(2, 4)
+    for twin in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+        assert twin.save() == graph.save() and (twin(values)[0] == graph(values)[0]).all()
+
+
+def pooled(pool, x):
+    return pool(x)
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_workers(method):
+    x = numpy.arange(16.0).reshape(4, 4)
+    context = multiprocessing.get_context(method)
+    with context.Pool(1) as workers:
+        assert (workers.apply(pooled, (tarn.MaxPool(2), x)) == tarn.MaxPool(2)(x)).all()
+
+
+def test_without_numpy():
+    program = """
+import sys
+sys.modules["numpy"] = None
+import array, tarn
+assert tarn.MaxPool((2,))(array.array("d", [1, 3, 2, 5])).tolist() == [3, 5]
+"""
+    assert run(program).returncode == 0, run(program).stderr
+
+
+def test_a_missing_library_is_named():
+    program = "import sys; sys.modules['torch'] = None\nimport tarn\ntarn.torch"
+    assert "pip install 'tarn-pooling[torch]'" in run(program).stderr
+
+
+def test_python_m_tarn(tmp_path, monkeypatch):
+    def call():
+        return subprocess.run([sys.executable, "-m", "tarn", "shape"], capture_output=True, text=True)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert call().returncode == 1 and "not on PATH" in call().stderr
+    program = tmp_path / "tarn"
+    program.write_text("#!/bin/sh\necho \"$1\"\n")
+    program.chmod(0o755)
+    assert call().stdout == "shape\n"
