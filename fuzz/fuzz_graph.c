@@ -9,7 +9,7 @@ static bool is_small(const tarn_graph *graph)
 {
     int64_t bytes = 0;
     tarn_view view;
-    if (tarn_graph_values(graph) > MOST_VALUES)
+    if (tarn_graph_values(graph) > MOST_VALUES || tarn_graph_outputs(graph) > MOST_VALUES)
         return false;
     for (tarn_value v = 0; v < tarn_graph_values(graph); v++) {
         fuzz_expect(!tarn_graph_view(graph, v, &view, NULL));
