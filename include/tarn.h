@@ -290,7 +290,8 @@ TARN_API tarn_status tarn_global_shape(int rank, const int64_t *shape, int spati
 
 /**
  * Output of `pool` on an input like `x` (its data is not used): *y receives dtype, rank, shape and
- * dense strides in the axis order of x, with NULL data. Errors: every one that planning has.
+ * dense strides in the axis order of x, with NULL data. Errors: those of planning, which also refuses
+ * (OVERFLOW) a problem whose gradient or indices would not fit 63 bits.
  */
 TARN_API tarn_status tarn_output_view(const tarn_pool *pool, const tarn_view *x, tarn_view *y,
                                       tarn_error *error);
