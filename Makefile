@@ -12,8 +12,9 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz bench bench-peers bench-counts bench-population \
-    explorer pictures python wheel install docs coverage format clean help
+.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz \
+    check-long check-sanitizers check-valgrind check-analysis check-coverage check-mutation \
+    bench bench-peers bench-counts bench-population explorer pictures python wheel install docs coverage format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -97,15 +98,43 @@ test-large: ## Pool 8 GiB in 256 MiB of memory, beside cp (needs 20 GB of disk; 
 	TARN_PROGRAM=build/tarn build/venv/bin/python tests/program/large_file.py $(or $(LARGE),build)
 
 FUZZ_SECONDS ?= 60
-fuzz: ## Fuzz the readers and the command line (FUZZ_SECONDS=60 for each); findings go to build/fuzz/
+fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SECONDS=60 for each); findings go to build/fuzz/
 	@tools/setup.sh build test
 	cmake --preset fuzz -DTARN_TESTS=OFF
 	cmake --build --preset fuzz --parallel $(JOBS)
-	@set -e; for target in npy npz png pnm arguments; do \
+	@set -e; for target in pool problem graph npy npz png pnm arguments; do \
 	    echo "-- fuzz_$$target"; mkdir -p build/fuzz/found/$$target; \
-	    build/fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
+	    words=; [ ! -f fuzz/$$target.dict ] || words=-dict=fuzz/$$target.dict; \
+	    build/fuzz/fuzz_$$target $$words -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 -print_final_stats=1 \
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
+
+check-long: check-sanitizers check-valgrind test-vectors fuzz check-analysis check-coverage check-mutation ## All the long checks of docs/testing.md, one after the other (hours)
+
+check-sanitizers: ## All tests with the undefined-behaviour and memory sanitizers (make test has address and thread)
+	@tools/setup.sh build test
+	@tools/test.sh ubsan msan
+
+check-valgrind: ## Calls, graphs and errors of the release build under valgrind
+	@tools/setup.sh build test
+	cmake --preset release -DTARN_TESTS=ON
+	$(build) --target test_graph_text test_errors test_float_state replay_pool replay_graph replay_problem
+	@set -e; for words in tests/test_graph_text tests/test_errors tests/test_float_state 'tests/replay_graph fuzz/corpus/graph' \
+	    'tests/replay_problem fuzz/corpus/problem' 'tests/replay_pool fuzz/corpus/pool'; do \
+	    echo "-- $$words"; valgrind -q --error-exitcode=9 --leak-check=full build/$$words; \
+	done
+
+check-analysis: ## Static analysis: gcc -fanalyzer, clang --analyze, cppcheck
+	@tools/setup.sh build test analysis
+	tools/analyse.sh
+
+check-coverage: coverage ## Coverage, which must not fall below the level that docs/testing.md records
+	tools/coverage.py build/coverage/summary.json
+
+MUTANTS ?= 200
+check-mutation: ## Small changes to the library, one at a time, that tests must notice (MUTANTS=200)
+	@tools/setup.sh build test
+	tools/mutate.py --count $(MUTANTS)
 
 bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench
@@ -168,7 +197,7 @@ coverage: ## Test, and write what was executed to build/coverage/
 	@mkdir -p build/coverage && find build/coverage -name '*.gcda' -delete
 	@tools/test.sh coverage
 	gcovr --root . --filter src/ --object-directory build/coverage build/coverage \
-	    --txt build/coverage/summary.txt --html-details build/coverage/index.html --print-summary
+	    --txt build/coverage/summary.txt --json-summary build/coverage/summary.json --html-details build/coverage/index.html --print-summary
 
 format: ## Format the sources
 	@tools/setup.sh format

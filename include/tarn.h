@@ -13,6 +13,8 @@
  *    refused, too). Both are checked; read-only tensors may alias each other freely.
  *  - **Arithmetic.** The bits are those of round-to-nearest with subnormals kept, whatever flush-to-zero,
  *    rounding mode or traps the caller has set: they are put aside for the run [S6].
+ *  - **Stack.** A pass takes less than 66 KiB of the stack of each thread that works on it, any other
+ *    call less than 96 KiB; custom nodes of a graph come on top.
  *  - **Threading.** No function keeps state between calls, except a cached CPU mask. A plan
  *    is immutable: any number of threads may run one plan at once.
  *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error (on
@@ -288,7 +290,8 @@ TARN_API tarn_status tarn_global_shape(int rank, const int64_t *shape, int spati
 
 /**
  * Output of `pool` on an input like `x` (its data is not used): *y receives dtype, rank, shape and
- * dense strides in the axis order of x, with NULL data. Errors: every one that planning has.
+ * dense strides in the axis order of x, with NULL data. Errors: those of planning, which also refuses
+ * (OVERFLOW) a problem whose gradient or indices would not fit 63 bits.
  */
 TARN_API tarn_status tarn_output_view(const tarn_pool *pool, const tarn_view *x, tarn_view *y,
                                       tarn_error *error);

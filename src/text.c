@@ -235,10 +235,10 @@ static tarn_status take_spatial(parser *p)
     tarn_status status = take_integer(p, &number);
     if (status)
         return status;
-    if ((number < 1 || number > TARN_MAX_SPATIAL))
+    if (number < 1 || number > TARN_MAX_SPATIAL)
         return bad_text(p, "1 to 8 spatial axes");
     p->spatial = (int)number;
-    return status;
+    return TARN_OK;
 }
 
 /* One word behind the operator. */

@@ -1,6 +1,6 @@
-/* The library's own threads, for those who have no OpenMP: one pool for the process, started when the first
- * pass asks for it. Threads sleep between passes and never spin, so that a busy machine does not stall
- * them; a child of fork() starts with none. */
+/* The library's own threads, for those who have no OpenMP: one pool for the process, started
+ * when the first pass asks for it. Threads sleep between passes and never spin, so that a busy
+ * machine does not stall them; a child of fork() starts with none. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor.h"
 
@@ -90,16 +90,29 @@ static void *help(void *unused)
     return NULL;
 }
 
-/* A small stack if the system allows it; signals are for the program's own threads. */
+/* Signals are for the program's own threads, but for those that a thread brings upon itself: a
+ * blocked one would end the process without asking a handler, such as the program's for mapped
+ * files that shrink. */
+static void block_signals(sigset_t *before)
+{
+    sigset_t others;
+    sigfillset(&others);
+    sigdelset(&others, SIGBUS);
+    sigdelset(&others, SIGSEGV);
+    sigdelset(&others, SIGFPE);
+    sigdelset(&others, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &others, before);
+}
+
+/* A small stack if the system allows it. */
 static bool start_helper(void)
 {
-    sigset_t all, before;
+    sigset_t before;
     pthread_attr_t small;
     pthread_t thread;
     pthread_attr_init(&small);
     bool is_small = !pthread_attr_setstacksize(&small, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    block_signals(&before);
     bool started = (is_small && !pthread_create(&thread, &small, help, NULL)) ||
                    !pthread_create(&thread, NULL, help, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage format bench peers counts
+# usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage analysis format bench peers counts
 #                                              population neon avx512 explorer node browser
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
 # make a Python environment in build/peers, the group test one in build/venv, the group avx512 a Linux in build/bochs.
@@ -95,7 +95,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|format|bench|peers|counts|population|neon|avx512|explorer|node|browser>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|neon|avx512|explorer|node|browser>...'
 for group; do
     case $group in
     build)
@@ -125,6 +125,7 @@ for group; do
         ;;
     docs) need doxygen has doxygen ;;
     coverage) need gcovr has gcovr ;;
+    analysis) need cppcheck has cppcheck ;;
     format) need clang-format has clang-format ;;
     bench) need python3 has python3 ;;
     peers)

@@ -104,10 +104,10 @@ void tarn_put_shape(tarn_writer *w, const tarn_view *view)
 
 static uint64_t load_bits(const char *at, size_t size)
 {
-    uint8_t one;
-    uint16_t two;
-    uint32_t four;
-    uint64_t eight;
+    uint8_t one = 0;
+    uint16_t two = 0;
+    uint32_t four = 0;
+    uint64_t eight = 0;
     void *const to[] = {[1] = &one, [2] = &two, [4] = &four, [8] = &eight};
     memcpy(to[size], at, size);
     return size == 1 ? one : size == 2 ? two : size == 4 ? four : eight;

@@ -378,6 +378,8 @@ static double plain_divisor(const pass *s, double sum, double top)
     if (is_simple_power(q + 1)) /* norms are plain numbers then */
         return q == 1.0 ? norm.mantissa : norm.mantissa != 0.0;
     tarn_weight power = weight_power(normal_weight(norm), q);
+    if (is_simple_power(q)) /* slopes are squares as they are, which may lie beyond any scale */
+        return weight_number(power);
     return power.mantissa == 0.0
                ? 0.0
                : power.mantissa * moderate_power_of_two(power.exponent - s->slope_shift);

@@ -168,10 +168,12 @@ def is_mapped(process, name):
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer takes the signal for itself")
-@pytest.mark.parametrize("size, words", [(1000, ["check", "max", "x.npy", "-k3"]),
-                                         (3000, ["show", "max", "x.npy", "-k3", "-o", "y.png"]),
-                                         (6000, ["graph", "run", "g.graph", "-i", "x=x.npy", "-o", "y.npy"])])
-def test_inputs_that_shrink(tmp_path, size, words):
+@pytest.mark.parametrize("size, left, words", [
+    (1000, 4096, ["check", "max", "x.npy", "-k3"]),
+    (3000, 4096, ["show", "max", "x.npy", "-k3", "-o", "y.png"]),
+    (6000, 4096, ["graph", "run", "g.graph", "-i", "x=x.npy", "-o", "y.npy"]),
+    (2700, 4 * 2700 * 1800, ["max", "x.npy", "-k31", "-s1", "-j3", "-o", "y.npy"])])  # in another thread than the first
+def test_inputs_that_shrink(tmp_path, size, left, words):
     """Cut as soon as it is mapped; the program is still reading it then."""
     header = {"descr": "<f4", "fortran_order": False, "shape": (size, size)}
     with open(tmp_path / "x.npy", "wb") as file:
@@ -181,7 +183,7 @@ def test_inputs_that_shrink(tmp_path, size, words):
     process = subprocess.Popen([PROGRAM, *words], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     while process.poll() is None and not is_mapped(process, "x.npy"):
         time.sleep(0.001)
-    os.truncate(tmp_path / "x.npy", 4096)
+    os.truncate(tmp_path / "x.npy", left)
     assert process.wait(60) == 1
     assert process.stderr.read() == b"tarn: an input file became shorter while it was read\n"
     process.stderr.close()

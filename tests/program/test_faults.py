@@ -1,0 +1,99 @@
+"""Every allocation, read, write, rename, mapping and thread start that the program makes fails once, and then for ever: each time
+there is a sentence and status 1, or the right result; the output is the old file or the new one; nothing is left behind.
+
+The program is `tarn_faulty`, the same objects linked with tests/faults/faults.c.
+"""
+
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import PROGRAM
+
+FAULTY = pathlib.Path(PROGRAM).parent / "tests" / "tarn_faulty"
+GRAPH = """x = input f32 1x64x64
+a = max x kernel=3,3 stride=1 pad=1
+b = avg x kernel=3,3 stride=1 pad=1
+c = add a b
+y = smooth c kernel=2,2 beta=3
+return y
+"""
+
+# Words, and the files that they write. Standard input is x.npy.
+COMMANDS = {
+    "pieces": (["max", "x.npy", "-k3", "-s2", "-p1", "-j1", "-m", "64K", "-o", "y.npy"], ["y.npy"]),
+    "threads": (["avg", "large.npy", "-k3", "-s1", "-p1", "-j3", "-o", "y.npy"], ["y.npy"]),
+    "indices": (["max", "x.npy", "-k2", "-j1", "--indices", "i.npy", "-o", "y.npy"], ["i.npy", "y.npy"]),
+    "vjp": (["smooth", "x.npy", "-k2", "-j1", "--vjp", "g.npy", "-o", "y.npy"], ["y.npy"]),
+    "deflated": (["max", "x.npz", "-k2", "-j1", "-m", "1K", "-o", "y.png"], ["y.png"]),
+    "stdin": (["min", "-", "-k2", "-j1", "-m", "16K", "-o", "y.npy"], ["y.npy"]),
+    "show": (["show", "max", "small.npy", "-k3", "-o", "y.png"], ["y.png"]),
+    "check": (["check", "max", "k2", "f32", "1x6x6"], []),
+    "graph": (["graph", "vjp", "g.graph", "-i", "x=x.npy", "-j1", "-o", "x=y.npy", "--values", "y=v.npy"],
+              ["v.npy", "y.npy"]),
+    "dot": (["graph", "dot", "g.graph", "--pass", "vjp", "-o", "y.dot"], ["y.dot"]),
+    "explain": (["explain", "max", "k2", "f32", "1x6x6"], []),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    random = np.random.default_rng(0)
+    np.save(folder / "x.npy", random.standard_normal((1, 64, 64)).astype("f4"))
+    np.save(folder / "small.npy", random.standard_normal((8, 8)).astype("f4"))
+    np.save(folder / "large.npy", random.standard_normal((4, 128, 128)).astype("f4"))
+    np.save(folder / "g.npy", np.ones((1, 32, 32), "f4"))
+    np.savez_compressed(folder / "x.npz", x=random.integers(0, 255, (64, 64)).astype("u1"))
+    (folder / "g.graph").write_text(GRAPH)
+    return folder
+
+
+def run(folder, words, fault):
+    """Status, output, complaint, number of calls, blocks that were not freed (None if it did not end by itself)."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    environment = {**os.environ, "TARN_FAULT_LOG": str(log), "TMPDIR": str(folder)}
+    environment.update({"TARN_FAULT": fault} if fault else {})
+    with open(folder / "x.npy", "rb") as source:
+        feeder = subprocess.Popen(["cat"], stdin=source, stdout=subprocess.PIPE)
+        done = subprocess.run([FAULTY, *words], cwd=folder, stdin=feeder.stdout, capture_output=True, env=environment,
+                              timeout=60)
+        feeder.stdout.close()
+        feeder.wait()
+    calls, blocks = map(int, log.read_text().split()) if log.exists() else (None, None)
+    log.unlink(missing_ok=True)
+    return done.returncode, done.stdout, done.stderr.decode(), calls, blocks
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_faults(folder, name):
+    words, outputs = COMMANDS[name]
+    inputs = sorted(p.name for p in folder.iterdir())
+    status, printed, error, calls, blocks = run(folder, words, None)
+    assert (status, error, blocks) == (0, "", 0) and calls > 0
+    new = {name: (folder / name).read_bytes() for name in outputs}
+    refused = 0
+    for mode in "", "+":
+        for call in range(calls):
+            fault = f"{call}{mode}"
+            for output in outputs:
+                (folder / output).write_bytes(b"old")
+            status, out, error, _, blocks = run(folder, words, fault)
+            assert status in (0, 1), (fault, status, error)
+            assert blocks == 0, (fault, blocks, error)
+            found = {name: (folder / name).read_bytes() for name in outputs}
+            if status == 0:
+                assert (found, error) == (new, ""), fault
+            else:
+                refused += 1
+                assert error.startswith("tarn: ") and error.count("\n") == 1, (fault, error)
+                assert all(found[name] in (b"old", new[name]) for name in outputs), fault
+            for output in outputs:
+                (folder / output).unlink()
+            assert sorted(p.name for p in folder.iterdir()) == inputs, fault
+    assert refused > 0  # or no fault came through
+    print(f"{name}: {2 * calls} faults, {refused} refused")  # pytest -s shows it

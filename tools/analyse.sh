@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# usage: tools/analyse.sh [gcc|clang|cppcheck]...      all of them without arguments
+# Static analysis of the library (vector code excepted, whose loops no analyser follows), the program and the readers: gcc
+# -fanalyzer, clang --analyze, cppcheck. A finding fails; what is suppressed stands below, with its reason.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+sources=$(ls src/*.c src/graph/*.c src/io/*.c tool/*.c)
+flags=(-std=c11 -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 -ffp-contract=off)
+out=build/analysis
+mkdir -p $out
+
+# -Wanalyzer-too-complex only tells that a function was not followed to its end.
+run_gcc() {
+    for source in $sources; do
+        gcc "${flags[@]}" -O1 -fanalyzer -Wno-analyzer-too-complex -c "$source" -o /dev/null
+    done
+}
+
+# Dead stores are compilers' business.
+run_clang() {
+    for source in $sources; do
+        clang --analyze "${flags[@]}" -Xanalyzer -analyzer-output=text -Xanalyzer -analyzer-disable-checker=deadcode.DeadStores \
+            "$source"
+    done
+}
+
+# Style is not asked for. Kernels come by tables of macros, which cppcheck does not expand all the way.
+run_cppcheck() {
+    # shellcheck disable=SC2086
+    cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem \
+        --suppress=preprocessorErrorDirective --template=gcc -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 $sources
+}
+
+status=0
+[ $# -gt 0 ] || set -- gcc clang cppcheck
+for tool; do
+    command -v "$tool" >/dev/null || { echo "tools/analyse.sh: there is no $tool" >&2; exit 1; }
+    "run_$tool" >$out/"$tool".txt 2>&1
+    findings=$(grep -cE '(warning|error):' $out/"$tool".txt)
+    echo "$tool: $findings findings in $(echo "$sources" | wc -l) files ($out/$tool.txt)"
+    [ "$findings" -eq 0 ] || { grep -E '(warning|error):' $out/"$tool".txt | head -n 40; status=1; }
+done
+exit $status
