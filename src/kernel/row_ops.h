@@ -1,6 +1,6 @@
 /* Row operations: all the vector code there is, but for smooth max.
  *
- * The engines (forward.c, backward_mean.c, backward_winners.c) walk windows in plain C,
+ * The engines (forward.c, backward_mean.c, winners.c) walk windows in plain C,
  * compiled once, and leave every loop over elements to a row operation. A row is a run of n
  * elements in memory: n columns of a dense plane, or the channels of several columns with
  * channels last. There is one table of row operations for each instruction set
@@ -75,57 +75,34 @@ typedef enum {
 /* What a cell picks: a place, and one of these. */
 enum { PICK_MANY = INT32_MIN, PICK_NONE = 1 << 30, PICK_PLACE = PICK_NONE - 1 };
 
-/* A row of windows: the winners and gradients of its first; the row of cells that its first
- * taps read, below what rows are inside, and the place of a first cell. */
-typedef struct tarn_window_row {
-    const char *saved, *gy;
-    uint32_t row, row_limit, place;
-    int64_t index; /* for the engine's use */
-} tarn_window_row;
-
-/* How the saved winners of windows become places of cells, which count the sums of cells.
- * Winner w names tap w - first, if there is one; taps are numbered row by row. All in 32 bits,
- * modulo 2^32 where a cell lies outside. */
-typedef struct tarn_places {
-    uint32_t first, taps;
-    uint32_t columns, inverse,
-        shift;             /* a tap's row: tap / columns, which is tap * inverse >> shift */
-    const int32_t *column; /* by window: the column of cells that the first tap reads: scratch */
-    const uint32_t *column_limit; /* ... and below what columns are inside */
-    uint32_t layer_taps, layer_inverse,
-        layer_shift;                /* the same for the axis before, unless layer_taps is 0 */
-    uint32_t row_step, column_step; /* from tap to tap */
-    uint32_t layer_pitch, row_pitch, column_pitch; /* of places */
-    int64_t channels, saved_step; /* of a window; from a window's winners to the next one's */
-} tarn_places;
-
-/* A chain of windows, in which runs are neighbours. It begins with a run of `place` and `sum`.
- * Run k of those that are found goes to places[k*apart] and sums[k*apart], from -1 on, which is
- * the one it began with. */
-enum { MOST_CHAINS = 4 };
-typedef struct tarn_chain {
-    int32_t *places; /* first, those of its windows */
-    void *sums;      /* may be gy */
-    const char *gy;
-    int32_t place; /* less than -1, if it begins with none; then nothing is at -1 */
-    double sum;
-    int64_t runs; /* from 0 on, are found */
-} tarn_chain;
-
-/* The windows that may be won by a row of cells, channels last. They form rows; rows form
- * planes, each of which ends where `ends` says. Columns of cells have windows first, first +
- * window_step, ..., `count` of them, which read the cell by taps row_tap + tap, less tap_step
- * for each window on. */
-enum { MOST_ASKED_ROWS = 16 };
-typedef struct tarn_asked {
+/* The windows that may be won by a row of cells, channels last. They form rows; rows form planes,
+ * each of which ends where `ends` says. Columns of cells have windows first, first + window_step,
+ * ..., `count` of them, which read the cell by taps row_tap + tap, less tap_step for each window
+ * on. */
+enum { MOST_ASKED_ROWS = 32 };
+typedef struct tarn_asked_pixels {
     int64_t rows;
     const uint8_t *saved[MOST_ASKED_ROWS];
     const char *gy[MOST_ASKED_ROWS];
     int row_tap[MOST_ASKED_ROWS];
     bool ends[MOST_ASKED_ROWS];
-    const int32_t *first, *count, *tap;
+    const int32_t *first, *count, *tap, *tap_step;
     int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
-    int tap_step;
+} tarn_asked_pixels;
+
+/* Windows in scratch hold `lanes` gradients in the type of sums, and `code_lanes` winners, of which
+ * the first `lanes` count. Both are whole vectors, and take as many bytes.
+ *
+ * The rows of windows that read a row of cells, in the order of their sums. Cell k of the list is
+ * read by `count` windows of each row, from the window `first` on and window_step apart, and won
+ * those whose code is the row's plus its column. Cells of equal count are neighbours, up to `end`.
+ * Places of cells and windows are in bytes. */
+typedef struct tarn_asked {
+    const int32_t *cell, *first, *count, *end, *column;
+    int64_t window_step;
+    int64_t rows;
+    const char *gy[MOST_ASKED_ROWS], *codes[MOST_ASKED_ROWS];
+    int32_t code[MOST_ASKED_ROWS];
 } tarn_asked;
 
 /* Windows that walk cells (lanes.c). A cell is the same number of elements everywhere, at least a
@@ -167,6 +144,30 @@ typedef struct tarn_lane_row {
     char *to, *codes; /* the results of the first window */
     int64_t to_step, codes_step;
 } tarn_lane_row;
+
+/* How the winners of a row of windows become cells of a tile. Winner w names tap w - first_tap of
+ * `taps`, `columns` to a row. The first tap of the window reads cell `row`, below row_limit if
+ * inside, and, by window, `start`, below `limit`; modulo 2^32 where that is outside. */
+typedef struct tarn_cell_rows {
+    uint32_t first_tap, taps, columns;
+    uint32_t row, row_limit;
+    const int32_t *start;
+    const uint32_t *limit;
+    uint32_t row_step, column_step; /* from tap to tap */
+    uint32_t pitch;                 /* from row to row of the tile */
+} tarn_cell_rows;
+
+/* A row of n windows, or a piece of it. Windows whose numbers differ by a multiple of `chains` form
+ * a chain. Runs that are open at the beginning or the end of a piece are kept in open_...: chains
+ * times (code_)lanes. */
+typedef struct tarn_runs {
+    const void *gy;
+    const int32_t *codes;
+    int64_t lanes, code_lanes, chains, n;
+    bool begins, ends; /* a row */
+    int32_t *open_codes;
+    void *open_sums;
+} tarn_runs;
 
 typedef struct tarn_row_ops {
     int vector_bytes;
@@ -297,37 +298,40 @@ typedef struct tarn_row_ops {
     /* memcpy(), whose ways for thousands of bytes are slower on some machines. */
     void (*copy)(void *to, const void *from, int64_t bytes);
 
-    /* ---- Gradients of max and min (backward_winners.c, row_backward_winners.inc) ---- */
+    /* ---- Gradients of max and min (winners.h, row_winners.inc) ---- */
 
-    /* Places of the winners, of 1 or 4 bytes, of `count` rows of n windows: scratch rows,
-     * `pitch` apart. Negative for those that name no cell inside, and from the last window on
-     * up to the next row. */
-    void (*winner_places[2])(int32_t *to, int64_t pitch, const tarn_places *how,
-                             const tarn_window_row *rows, int64_t count, int64_t n);
-    /* A run is the windows of a row with one place. Lists the places of runs, row by row, in
-     * the order of the first window of each, and the sums of their gradients, left to right
-     * [S5]; returns how many. Rows are n places long. Windows of a run are multiples of `apart`
-     * from its first, `behind` times at most; as many places before and after a row may be
-     * looked at. In f32 and f64. Only the gradients of winners with places are read.
-     * */
-    int64_t (*winner_runs[2])(int32_t *to, void *to_sums, const int32_t *places, int64_t pitch,
-                              const tarn_window_row *rows, int64_t count, int64_t behind,
-                              int64_t apart, int64_t n);
-    /* Follows chains of n windows, 1 or MOST_CHAINS of them, which have no memory in common. In
-     * f32 and f64. */
-    void (*follow_chains[2])(tarn_chain *chains, int64_t count, int64_t apart, int64_t n);
-    /* n pixels of cells, `step` elements apart, ask their windows. At least a vector of channels.
-     * */
-    void (*winner_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked *asked,
-                                         int64_t channels, int64_t n);
-    /* n windows of two columns that lie side by side: to[2*o + j] = gy[o] if saved[o] is tap +
-     * j, else 0. */
-    void (*winner_pairs[TARN_BF16 + 1])(void *to, const uint8_t *saved, const void *gy, int tap,
-                                        int64_t n);
-    /* Sums of f32 or f64 rounded to the dtype, a NaN as the one quiet NaN. `to` may be `sums`. */
-    void (*round_sums[TARN_BF16 + 1])(void *to, const void *sums, int64_t n);
-    /* to[i] += from[i], of f32 and f64, a NaN as the one quiet NaN. */
+    /* To scratch, or from it: n pixels of `channels` elements, `step` apart in a tensor and dense in
+     * scratch. Sums are f64 for f64, and f32 otherwise; they are rounded to the dtype, a NaN as the
+     * one quiet NaN. Winners are of 1 or 4 bytes, and their pixels to_step apart in scratch. */
+    void (*read_gradients[TARN_BF16 + 1])(void *scratch, const void *pixels, int64_t step,
+                                          int64_t channels, int64_t n);
+    void (*write_gradients[TARN_BF16 + 1])(void *pixels, int64_t step, const void *scratch,
+                                           int64_t channels, int64_t n);
+    void (*read_winners[2])(int32_t *scratch, int64_t to_step, const void *pixels, int64_t step,
+                            int64_t channels, int64_t n);
+
+    /* n pixels of cells, `step` elements apart, ask their windows. At least a vector of channels. */
+    void (*ask_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked_pixels *asked,
+                                      int64_t channels, int64_t n);
+
+    /* Winners of n windows become codes: winner * step + starts[window], and INT32_MIN where the
+     * winner is not below `taps`. */
+    void (*code_winners)(int32_t *codes, int64_t lanes, const int32_t *starts, uint32_t taps,
+                         uint32_t step, int64_t n);
+    /* The sums of n cells, a vector each, rows left to right and then one after the other [S5]. Here
+     * and below in f32 and f64. */
+    void (*ask[2])(void *sums, const tarn_asked *asked, int64_t n);
+
+    /* Winners of n windows become codes: the column of the cell times 2^16, and the cell's number
+     * in the tile; -1 for those that name no cell inside. */
+    void (*winner_cells)(int32_t *codes, int64_t lanes, const tarn_cell_rows *rows, int64_t n);
+    /* Adds the gradients of each run of windows with one code, left to right, and then their sum to
+     * the tile's cell. False if a lane's codes do not grow along a chain: then the tile is spoilt. */
+    bool (*add_runs[2])(void *tile, const tarn_runs *runs);
+    /* Scratch to[i] += from[i], whole vectors. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);
+    /* ... and then from[i] = 0. */
+    void (*move_sums[2])(void *to, void *from, int64_t n);
 } tarn_row_ops;
 
 enum { MOST_SUMMED = 16, MOST_SHARES = 8 };

@@ -28,9 +28,7 @@
  *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
- *   bits_i32(mask)           a number with bit k set where lane k of the mask is
- *   pack_i32(v,bits)         the lanes whose bits are set, first; what follows them is not said;
- * longer vectors than 16 bytes
+ *   bits_i32(mask)           a number with bit k set where lane k of the mask is; and _i64
  */
 #ifndef TARN_VECTOR_H
 #define TARN_VECTOR_H
@@ -90,38 +88,18 @@ static inline uint32_t bits_i32(v_i32 mask)
 #endif
 }
 
+static inline uint32_t bits_i64(v_i64 mask)
+{
 #if VECTOR_BYTES == 64
-static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
-{
-    return (v_i32)_mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)v);
-}
+    return (uint32_t)_mm512_movepi64_mask((__m512i)mask);
 #elif VECTOR_BYTES == 32
-/* For each set of bits a number, whose bytes are the positions of the bits. */
-#define POSITION(set, k)                                                                           \
-    ((uint64_t)((set) >> (k)&1) * (k) << 8 * __builtin_popcount((set) & ((1 << (k)) - 1)))
-#define POSITIONS(set)                                                                             \
-    (POSITION(set, 1) | POSITION(set, 2) | POSITION(set, 3) | POSITION(set, 4) |                   \
-     POSITION(set, 5) | POSITION(set, 6) | POSITION(set, 7))
-#define POSITIONS_4(set)                                                                           \
-    POSITIONS(set), POSITIONS((set) + 1), POSITIONS((set) + 2), POSITIONS((set) + 3)
-#define POSITIONS_16(set)                                                                          \
-    POSITIONS_4(set), POSITIONS_4((set) + 4), POSITIONS_4((set) + 8), POSITIONS_4((set) + 12)
-#define POSITIONS_64(set)                                                                          \
-    POSITIONS_16(set), POSITIONS_16((set) + 16), POSITIONS_16((set) + 32), POSITIONS_16((set) + 48)
-static inline v_i32 pack_i32(v_i32 v, uint32_t bits)
-{
-    static const uint64_t positions[256] = {POSITIONS_64(0), POSITIONS_64(64), POSITIONS_64(128),
-                                            POSITIONS_64(192)};
-    __m256i from =
-        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(positions + bits)));
-    return (v_i32)_mm256_permutevar8x32_epi32((__m256i)v, from);
-}
-#undef POSITION
-#undef POSITIONS
-#undef POSITIONS_4
-#undef POSITIONS_16
-#undef POSITIONS_64
+    return (uint32_t)_mm256_movemask_pd((__m256d)mask);
+#elif defined(__x86_64__)
+    return (uint32_t)_mm_movemask_pd((__m128d)mask);
+#else
+    return (uint32_t)((mask[0] & 1) | (mask[1] & 2));
 #endif
+}
 
 /* ---- Loads, stores, selection --------------------------------------------------------------- */
 

@@ -1,0 +1,278 @@
+/* Without saved winners: the forward engine finds those of some windows, in a buffer that is then
+ * used as if it were the saved ones. Whole planes, as many as the buffer holds; or boxes of cells.
+ * Where boxes would be so small that windows are found again and again, the part of gx that is
+ * not yet written lends its memory.
+ */
+#include "winners_found.h"
+
+enum { ALIGNMENT = 64 };
+
+/* ---- A box of cells, with the windows that read them ---------------------------------------- */
+
+range tarn_windows_of_cells(const tarn_axis *axis, range cells)
+{
+    range windows = {floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1,
+                     (cells.hi - 1 + axis->lo) / axis->stride + 1};
+    if (axis->adaptive)
+        windows = (range){muldiv_floor(cells.lo, axis->out, axis->size),
+                          muldiv_ceil(cells.hi, axis->out, axis->size)};
+    int64_t first = min_i64(max_i64(windows.lo, 0), axis->out - 1);
+    return (range){first, max_i64(min_i64(windows.hi, axis->out), first + 1)};
+}
+
+/* The problem in the box's planes and lanes, with winners that lie densely. */
+static tarn_problem part_of(const tarn_problem *p, const found_box *b)
+{
+    tarn_problem part = *p;
+    int64_t step = length(b->lanes);
+    part.lanes = step;
+    for (int a = p->spatial - 1; a >= 0; step *= length(b->windows[a--]))
+        part.stride[OPERAND_SAVED][a] = step;
+    part.planes = b->planes;
+    part.leading = b->planes > 1;
+    for (int k = 0; k < OPERANDS && b->planes > 1; k++)
+        part.lead_stride[k][0] = k == OPERAND_SAVED ? step : p->lead_stride[k][p->leading - 1];
+    part.lead_size[0] = b->planes;
+    return part;
+}
+
+/* The axis of some windows alone, with the cells that they read, from *cell on. A part of adaptive
+ * windows is one of them. */
+static tarn_axis axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell)
+{
+    tarn_axis part = *axis;
+    int64_t start = window_start(axis, windows.lo), end = window_end(axis, windows.hi - 1);
+    *cell = 0;
+    if (length(windows) == axis->out)
+        return part;
+    if (axis->adaptive) {
+        part.adaptive = false;
+        part.stride = part.dilation = part.gcd = part.tap_step = part.window_step = 1;
+        part.inverse = 0;
+    }
+    *cell = min_i64(max_i64(start, 0), axis->size - 1);
+    part.lo = *cell - start;
+    part.out = length(windows);
+    part.size = max_i64(min_i64(end, axis->size) - *cell, 1);
+    part.hi =
+        max_i64(start + extent_of(&part) + (part.out - 1) * part.stride - *cell - part.size, 0);
+    return part;
+}
+
+/* Finds the winners of the windows `some`, from `axis` on; they are all, or adaptive ones one by one. */
+static void find_some(tarn_problem *part, const tarn_problem *p, const found_box *b, int axis,
+                      char *x, char *saved, const tarn_row_ops *ops)
+{
+    if (axis == p->spatial) {
+        tarn_tensors t = {.base = {[TARN_X] = x, [OPERAND_SAVED] = saved}};
+        tarn_engine_forward(part, &t, 0, part->planes * part->axis[0].out, ops);
+        return;
+    }
+    range all = b->windows[axis], some = {all.lo, all.lo};
+    bool one_by_one = p->axis[axis].adaptive && length(all) < p->axis[axis].out;
+    for (; some.lo < all.hi; some.lo = some.hi) {
+        int64_t cell, at = (some.lo - all.lo) * part->stride[OPERAND_SAVED][axis];
+        some.hi = one_by_one ? some.lo + 1 : all.hi;
+        part->axis[axis] = axis_of_windows(&p->axis[axis], some, &cell);
+        find_some(part, p, b, axis + 1,
+                  x + cell * p->stride[TARN_X][axis] * p->element_bytes[TARN_X],
+                  saved + at * p->element_bytes[OPERAND_SAVED], ops);
+    }
+}
+
+__attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const *base,
+                                             const found_box *b, const tarn_row_ops *ops)
+{
+    tarn_problem part = part_of(p, b);
+    find_some(&part, p, b, 0, base[TARN_X] + b->lanes.lo * p->element_bytes[TARN_X], b->winners,
+              ops);
+}
+
+__attribute__((noinline)) static void use_winners(const tarn_problem *p, char *const *base,
+                                                  const found_box *b, const tarn_row_ops *ops)
+{
+    tarn_problem part = part_of(p, b);
+    int64_t first = 0, lanes = b->lanes.lo;
+    for (int a = 0; a < p->spatial; a++)
+        first += b->windows[a].lo * part.stride[OPERAND_SAVED][a];
+    tarn_tensors t = {
+        .base = {[TARN_GY] = base[TARN_GY] + lanes * p->element_bytes[TARN_GY],
+                 [TARN_GX] = base[TARN_GX] + lanes * p->element_bytes[TARN_GX],
+                 [OPERAND_SAVED] = b->winners - first * p->element_bytes[OPERAND_SAVED]}};
+    int64_t units = (b->planes - 1) * p->axis[0].size;
+    tarn_run_winners(&part, &t, b->cells[0].lo, units + b->cells[0].hi, b->cells, ops);
+}
+
+static void run_box(const tarn_problem *p, char *const *base, found_box *b, const tarn_row_ops *ops)
+{
+    for (int a = 0; a < p->spatial; a++)
+        b->windows[a] = tarn_windows_of_cells(&p->axis[a], b->cells[a]);
+    tarn_find_box(p, base, b, ops);
+    use_winners(p, base, b, ops);
+}
+
+/* ---- Boxes that fit ------------------------------------------------------------------------- */
+
+static bool winners_fit(const tarn_problem *p, const int64_t *size, int64_t lanes)
+{
+    int64_t room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
+    for (int a = 0; a < p->spatial && windows <= room; a++) {
+        const tarn_axis *axis = &p->axis[a];
+        int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->out, axis->size) + 1
+                                      : (size[a] + extent_of(axis) - 2) / axis->stride + 2;
+        windows *= min_i64(min_i64(most, axis->out), room + 1);
+    }
+    return windows <= room;
+}
+
+/* Cells of boxes, and lanes. What has most cells for its windows is halved, or many lanes. */
+static bool cut_boxes(const tarn_problem *p, int64_t *size, int64_t *lanes)
+{
+    enum { MUCH = 2, MANY_LANES = 64, FEW_LANES = 16 };
+    *lanes = p->lanes;
+    for (int a = 0; a < p->spatial; a++)
+        size[a] = p->axis[a].size;
+    while (!winners_fit(p, size, *lanes)) {
+        int best = -1;
+        double most = 0;
+        for (int a = 0; a < p->spatial; a++) {
+            double times = (double)size[a] / (double)extent_of(&p->axis[a]);
+            if (p->axis[a].adaptive)
+                times /= (double)p->axis[a].size; /* after all others */
+            if (size[a] > 1 && times > most) {
+                most = times;
+                best = a;
+            }
+        }
+        if (*lanes > MANY_LANES || (*lanes > FEW_LANES && most < MUCH) || (*lanes > 1 && most < 1))
+            *lanes = ceil_div(*lanes, 2);
+        else if (best >= 0)
+            size[best] = ceil_div(size[best], 2);
+        else
+            return false;
+    }
+    return true;
+}
+
+static void run_boxes(const tarn_problem *p, const tarn_slab *slab, char *winners,
+                      const tarn_row_ops *ops)
+{
+    int64_t size[TARN_MAX_SPATIAL], lanes;
+    found_box b = {.planes = 1, .winners = winners};
+    if (!cut_boxes(p, size, &lanes)) {
+        tarn_find_huge(p, slab, winners, ops);
+        return;
+    }
+    range all[TARN_MAX_SPATIAL];
+    for (int a = 0; a < p->spatial; a++)
+        all[a] = a == 0 ? (range){slab->lo, slab->hi} : (range){0, p->axis[a].size};
+    for (; b.lanes.lo < p->lanes; b.lanes.lo = b.lanes.hi) {
+        b.lanes.hi = min_i64(b.lanes.lo + lanes, p->lanes);
+        tarn_first_box(b.cells, all, size, p->spatial);
+        do
+            run_box(p, slab->base, &b, ops);
+        while (tarn_next_box(b.cells, all, size, p->spatial));
+    }
+}
+
+/* ---- Winners in gx -------------------------------------------------------------------------- */
+
+static bool is_dense(const tarn_problem *p, int operand)
+{
+    int64_t step = p->lanes;
+    for (int a = p->spatial - 1; a >= 0; step *= p->axis[a--].size)
+        if (p->axis[a].size > 1 && p->stride[operand][a] != step)
+            return false;
+    return true;
+}
+
+/* How many cells on the first axis, from `lo` on, leave room for their winners before `hi`. */
+static int64_t cells_before_winners(const tarn_problem *p, int64_t lo, int64_t hi)
+{
+    int64_t row = p->stride[TARN_GX][0] * p->element_bytes[TARN_GX];
+    int64_t window = p->lanes * p->element_bytes[OPERAND_SAVED], least = 0, most = hi - lo - 1;
+    for (int a = 1; a < p->spatial; a++) {
+        if (window > INT64_MAX / p->axis[a].out)
+            return 0;
+        window *= p->axis[a].out;
+    }
+    while (least < most) {
+        int64_t n = least + (most - least + 1) / 2, bytes = (hi - lo - n) * row - ALIGNMENT;
+        if (length(tarn_windows_of_cells(&p->axis[0], (range){lo, lo + n})) <= bytes / window)
+            least = n;
+        else
+            most = n - 1;
+    }
+    return least;
+}
+
+/* The first cells of a slab, whose winners are put into the memory of those behind them, which come
+ * after. The slab is left with those that have too few behind them. */
+static void lend_gx(const tarn_problem *p, tarn_slab *slab, const tarn_row_ops *ops)
+{
+    found_box b = {.planes = 1, .lanes = {0, p->lanes}};
+    if (!is_dense(p, TARN_GX) || p->axis[0].adaptive || p->axis[0].size == 1)
+        return;
+    for (int a = 1; a < p->spatial; a++)
+        b.cells[a] = (range){0, p->axis[a].size};
+    for (;; slab->lo = b.cells[0].hi) {
+        int64_t n = cells_before_winners(p, slab->lo, slab->hi);
+        if (n == 0 || 2 * n < slab->hi - slab->lo)
+            return;
+        b.cells[0] = (range){slab->lo, slab->lo + n};
+        b.winners =
+            slab->base[TARN_GX] + b.cells[0].hi * p->stride[TARN_GX][0] * p->element_bytes[TARN_GX];
+        b.winners += -(uintptr_t)b.winners % ALIGNMENT;
+        run_box(p, slab->base, &b, ops);
+    }
+}
+
+/* ---- Units ---------------------------------------------------------------------------------- */
+
+static bool fits_whole(const tarn_problem *p)
+{
+    int64_t size[TARN_MAX_SPATIAL];
+    for (int a = 0; a < p->spatial; a++)
+        size[a] = p->axis[a].size;
+    return winners_fit(p, size, p->lanes);
+}
+
+/* Planes from the unit `begin` on whose winners fit: they are whole, and of one leading axis. */
+static int64_t planes_together(const tarn_problem *p, int64_t begin, int64_t end)
+{
+    int64_t size = p->axis[0].size, room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / p->lanes;
+    for (int a = 0; a < p->spatial; a++)
+        room /= p->axis[a].out;
+    if (p->leading == 0 || begin % size != 0)
+        return 1;
+    int64_t along = p->lead_size[p->leading - 1];
+    return max_i64(min_i64(room, min_i64((end - begin) / size, along - begin / size % along)), 1);
+}
+
+__attribute__((noinline)) void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t,
+                                                 int64_t begin, int64_t end,
+                                                 const tarn_row_ops *ops)
+{
+    _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
+    tarn_slab slab;
+    int64_t size[TARN_MAX_SPATIAL], lanes;
+    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS && !cut_boxes(p, size, &lanes)) {
+        tarn_spec(p, t, begin, end);
+        return;
+    }
+    while (begin < end) {
+        found_box b = {.lanes = {0, p->lanes}, .winners = winners};
+        b.planes = planes_together(p, begin, end);
+        next_slab(p, t, p->axis[0].size, &begin, end, &slab);
+        if (b.planes > 1) {
+            for (int a = 0; a < p->spatial; a++)
+                b.cells[a] = (range){0, p->axis[a].size};
+            run_box(p, slab.base, &b, ops);
+            begin += (b.planes - 1) * p->axis[0].size;
+        } else {
+            if (!fits_whole(p))
+                lend_gx(p, &slab, ops);
+            run_boxes(p, &slab, winners, ops);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* Shared by winners_found.c and winners_huge.c. */
+#ifndef TARN_WINNERS_FOUND_H
+#define TARN_WINNERS_FOUND_H
+
+#include "winners.h"
+
+/* A box of cells and windows that read them, in some planes or lanes. */
+typedef struct found_box {
+    range cells[TARN_MAX_SPATIAL], windows[TARN_MAX_SPATIAL];
+    range lanes;
+    int64_t planes; /* one behind the other, if the box is a whole plane */
+    char *winners;
+} found_box;
+
+/* The windows that read some cells, and one at least. */
+range tarn_windows_of_cells(const tarn_axis *axis, range cells);
+
+/* Finds the winners of a box of windows, which lie densely. */
+void tarn_find_box(const tarn_problem *p, char *const *base, const found_box *b,
+                   const tarn_row_ops *ops);
+
+/* The gradients of a slab; `room` is of FOUND_BYTES. At most MOST_CHAINS windows lie between two that
+ * have cells in common. */
+enum { FOUND_BYTES = 14 << 10, MOST_CHAINS = 32 };
+void tarn_find_huge(const tarn_problem *p, const tarn_slab *slab, char *room,
+                    const tarn_row_ops *ops);
+
+#endif
