@@ -20,13 +20,18 @@ void tarn_engine_lanes(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 /* How the dtype is compared. For min, the order is reversed. */
 static void set_key(lanes_plan *plan)
 {
-    static const tarn_key keys[TARN_DTYPES][2] = {
-        [TARN_F64] = {KEY_F64, KEY_ORDER_F64}, [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
-        [TARN_F16] = {KEY_F16, KEY_ORDER_F16}, [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
-        [TARN_I8] = {KEY_8, KEY_8},            [TARN_U8] = {KEY_8, KEY_8},
-        [TARN_I16] = {KEY_16, KEY_16},         [TARN_U16] = {KEY_16, KEY_16},
-        [TARN_I32] = {KEY_32, KEY_32},         [TARN_U32] = {KEY_32, KEY_32},
-        [TARN_I64] = {KEY_64, KEY_64},         [TARN_U64] = {KEY_64, KEY_64}};
+    static const tarn_key keys[TARN_DTYPES][2] = {[TARN_F64] = {KEY_F64, KEY_ORDER_F64},
+                                                  [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
+                                                  [TARN_F16] = {KEY_F16, KEY_ORDER_F16},
+                                                  [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
+                                                  [TARN_I8] = {KEY_8, KEY_8},
+                                                  [TARN_U8] = {KEY_8, KEY_8},
+                                                  [TARN_I16] = {KEY_16, KEY_16},
+                                                  [TARN_U16] = {KEY_16, KEY_16},
+                                                  [TARN_I32] = {KEY_32, KEY_32},
+                                                  [TARN_U32] = {KEY_32, KEY_32},
+                                                  [TARN_I64] = {KEY_64, KEY_64},
+                                                  [TARN_U64] = {KEY_64, KEY_64}};
     tarn_dtype dtype = plan->p->dtype;
     uint64_t sign = UINT64_C(1) << (8 * plan->element - 1);
     bool is_unsigned =
