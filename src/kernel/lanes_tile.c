@@ -216,8 +216,7 @@ static void set_spans(lanes_state *s, const lanes_box *box)
                              .hi = (int32_t)taps.hi,
                              .alike = 1};
         s->counted[k] =
-            (int32_t)(plan->p->count_include_pad ? padded_taps(axis, o)
-                                                 : taps.hi - taps.lo);
+            (int32_t)(plan->p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo);
     }
     for (int64_t k = box->n[last] - 2; k >= 0; k--) {
         tarn_lane_span *span = &s->spans[k];
