@@ -205,12 +205,12 @@ static bool converts(const tarn_problem *problem)
     return is_extreme(problem) ? is_floating(problem->dtype) && !wide : !wide;
 }
 
-/* Whether keys are not the elements themselves. */
+/* Whether the keys of integers are not the elements themselves. */
 static bool flips(const tarn_problem *problem)
 {
     tarn_dtype dtype = problem->dtype;
-    return problem->op == TARN_MIN || dtype == TARN_U8 || dtype == TARN_U16 || dtype == TARN_U32 ||
-           dtype == TARN_U64;
+    return !is_floating(dtype) && (problem->op == TARN_MIN || dtype == TARN_U8 ||
+                                   dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64);
 }
 
 /* Rows fold one axis after the other: on each, the taps of all cells that the next ones read. */
@@ -218,8 +218,8 @@ static double rows_cost(const tarn_problem *problem, bool codes)
 {
     enum { CHANNELS, FEW_CHANNELS, SLIDING, EVERY_SECOND, TURNED, WAYS };
     static const cost costs[2][WAYS] = {
-        {{0.5f, 1.1f, 0}, {3, 9, 30}, {0.35f, 4, 0}, {0.1f, 2.5f, 0.5f}, {0.1f, 0.4f, 21}},
-        {{0.6f, 1.1f, 0.6f}, {5.5f, 9, 340}, {0.1f, 15, 0}, {0, 4.5f, 0}, {8.5f, 1, 8}},
+        {{0.4f, 0.55f, 0}, {3, 10, 30}, {0.05f, 0.85f, 2.4f}, {0.04f, 0.85f, 0.1f}, {0, 0.05f, 36}},
+        {{1, 13, 1}, {8, 10, 550}, {0.5f, 6.6f, 6}, {0.3f, 3.1f, 5.2f}, {14, 1, 8}},
     };
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
     double taps = 0, cells = 1;
@@ -234,9 +234,9 @@ static double rows_cost(const tarn_problem *problem, bool codes)
               : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
                                                                     : TURNED;
     cost c = costs[converts(problem) || flips(problem)][way];
-    c.tap *= codes ? 3.8f : 1;
-    c.output *= codes ? 4.2f : 1;
-    double rings = problem->spatial > 2 ? 1.6 : 1; /* on the axes before the last two */
+    c.tap *= codes ? 3.3f : 1;
+    c.output *= codes ? 2 : 1;
+    double rings = problem->spatial > 2 ? 2.9 : 1; /* on the axes before the last two */
     return cost_of(c, taps, cells) * rings;
 }
 
@@ -272,15 +272,15 @@ static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector
     enum { TILE_BYTES = 20 << 10 };
     static const cost costs[2][2][2] = {
         /* turned, sums, converts */
-        {{{0.55f, 0, 1.7f}, {0.5f, 0.45f, 4}}, {{0.8f, 0.3f, 12}, {0.2f, 0.35f, 3.2f}}},
-        {{{1, 0.8f, 7}, {2.7f, 0.2f, 0}}, {{0.5f, 0.45f, 14}, {1.4f, 0.15f, 4}}}};
+        {{{0.24f, 0, 2}, {1, 0.33f, 1.1f}}, {{0.8f, 0, 13}, {2.1f, 0.1f, 0.4f}}},
+        {{{0.5f, 0.35f, 0.8f}, {2.35f, 1, 0.2f}}, {{1.1f, 0.45f, 0.1f}, {2.6f, 0.2f, 4}}}};
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes,
             planes = problem->planes;
     bool turned = pixel < 16, sums = problem->op == TARN_AVG;
     int64_t width = vector / bytes;
     cost c = costs[turned][sums][converts(problem)];
-    c.tap *= codes ? 1.1f : 1;
-    c.output *= codes ? 2.3f : 1;
+    c.tap *= codes ? 1.9f : 1;
+    c.output *= codes ? 1.2f : 1;
     double taps = (double)taps_of(problem), waste = 1, cells;
     if (turned) {
         const tarn_axis *axis = &problem->axis[0];
