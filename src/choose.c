@@ -92,7 +92,8 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
         return false;
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
-        int64_t extent = axis->adaptive ? axis->kernel + 2 : (axis->kernel - 1) * axis->dilation + 1;
+        int64_t extent =
+            axis->adaptive ? axis->kernel + 2 : (axis->kernel - 1) * axis->dilation + 1;
         if (!windows_are_inside(axis))
             return false;
         cells *= min_i64(extent, axis->size);
@@ -106,8 +107,8 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
         return false;
     if (!sums && bytes < 4 && taps_of(problem) > 1 << (8 * bytes))
         return false;
-    return problem->lanes * bytes >= 16 || (cells * problem->lanes * 16 <= MOST_TILE_BYTES &&
-                                            rows_are_contiguous(problem, pass));
+    return problem->lanes * bytes >= 16 ||
+           (cells * problem->lanes * 16 <= MOST_TILE_BYTES && rows_are_contiguous(problem, pass));
 }
 
 static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
@@ -204,13 +205,21 @@ static bool converts(const tarn_problem *problem)
     return is_extreme(problem) ? is_floating(problem->dtype) && !wide : !wide;
 }
 
+/* Whether the keys of integers are not the elements themselves. */
+static bool flips(const tarn_problem *problem)
+{
+    tarn_dtype dtype = problem->dtype;
+    return !is_floating(dtype) && (problem->op == TARN_MIN || dtype == TARN_U8 ||
+                                   dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64);
+}
+
 /* Rows fold one axis after the other: on each, the taps of all cells that the next ones read. */
 static double rows_cost(const tarn_problem *problem, bool codes)
 {
     enum { CHANNELS, FEW_CHANNELS, SLIDING, EVERY_SECOND, TURNED, WAYS };
     static const cost costs[2][WAYS] = {
-        {{0.6f, 0.5f, 2}, {1.5f, 9, 32}, {0.55f, 1.8f, 1}, {0.3f, 1, 3}, {0.9f, 1.2f, 14}},
-        {{1.7f, 1, 1}, {5, 9, 300}, {0.5f, 5, 4}, {1, 4, 5}, {9, 1, 10}},
+        {{0.4f, 0.55f, 0}, {3, 10, 30}, {0.05f, 0.85f, 2.4f}, {0.04f, 0.85f, 0.1f}, {0, 0.05f, 36}},
+        {{1, 13, 1}, {8, 10, 550}, {0.5f, 6.6f, 6}, {0.3f, 3.1f, 5.2f}, {14, 1, 8}},
     };
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
     double taps = 0, cells = 1;
@@ -224,14 +233,11 @@ static double rows_cost(const tarn_problem *problem, bool codes)
               : problem->lanes > 1                                  ? FEW_CHANNELS
               : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
                                                                     : TURNED;
-    cost c = costs[converts(problem)][way];
-    c.tap *= codes ? 2 : 1;
-    if (problem->spatial >
-        2) { /* what is folded on the axes before the last two is kept in rings */
-        c.cell += 1.5f;
-        c.output += 10;
-    }
-    return cost_of(c, taps, cells);
+    cost c = costs[converts(problem) || flips(problem)][way];
+    c.tap *= codes ? 3.3f : 1;
+    c.output *= codes ? 2 : 1;
+    double rings = problem->spatial > 2 ? 2.9 : 1; /* on the axes before the last two */
+    return cost_of(c, taps, cells) * rings;
 }
 
 /* Cells of x that a box reads for each output, if its tile has `most` cells. */
@@ -266,14 +272,15 @@ static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector
     enum { TILE_BYTES = 20 << 10 };
     static const cost costs[2][2][2] = {
         /* turned, sums, converts */
-        {{{0.5f, 0.3f, 1.5f}, {0.6f, 2, 1.5f}}, {{0.7f, 0.3f, 3}, {1.5f, 2.5f, 2}}},
-        {{{0.7f, 2.1f, 6}, {0.5f, 3, 14}}, {{1.35f, 1.5f, 5}, {4, 4, 11}}}};
+        {{{0.24f, 0, 2}, {1, 0.33f, 1.1f}}, {{0.8f, 0, 13}, {2.1f, 0.1f, 0.4f}}},
+        {{{0.5f, 0.35f, 0.8f}, {2.35f, 1, 0.2f}}, {{1.1f, 0.45f, 0.1f}, {2.6f, 0.2f, 4}}}};
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes,
             planes = problem->planes;
     bool turned = pixel < 16, sums = problem->op == TARN_AVG;
     int64_t width = vector / bytes;
     cost c = costs[turned][sums][converts(problem)];
-    c.tap *= codes ? 2 : 1;
+    c.tap *= codes ? 1.9f : 1;
+    c.output *= codes ? 1.2f : 1;
     double taps = (double)taps_of(problem), waste = 1, cells;
     if (turned) {
         const tarn_axis *axis = &problem->axis[0];

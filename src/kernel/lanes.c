@@ -20,13 +20,18 @@ void tarn_engine_lanes(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 /* How the dtype is compared. For min, the order is reversed. */
 static void set_key(lanes_plan *plan)
 {
-    static const tarn_key keys[TARN_DTYPES][2] = {
-        [TARN_F64] = {KEY_F64, KEY_ORDER_F64}, [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
-        [TARN_F16] = {KEY_F16, KEY_ORDER_F16}, [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
-        [TARN_I8] = {KEY_8, KEY_8},            [TARN_U8] = {KEY_8, KEY_8},
-        [TARN_I16] = {KEY_16, KEY_16},         [TARN_U16] = {KEY_16, KEY_16},
-        [TARN_I32] = {KEY_32, KEY_32},         [TARN_U32] = {KEY_32, KEY_32},
-        [TARN_I64] = {KEY_64, KEY_64},         [TARN_U64] = {KEY_64, KEY_64}};
+    static const tarn_key keys[TARN_DTYPES][2] = {[TARN_F64] = {KEY_F64, KEY_ORDER_F64},
+                                                  [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
+                                                  [TARN_F16] = {KEY_F16, KEY_ORDER_F16},
+                                                  [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
+                                                  [TARN_I8] = {KEY_8, KEY_8},
+                                                  [TARN_U8] = {KEY_8, KEY_8},
+                                                  [TARN_I16] = {KEY_16, KEY_16},
+                                                  [TARN_U16] = {KEY_16, KEY_16},
+                                                  [TARN_I32] = {KEY_32, KEY_32},
+                                                  [TARN_U32] = {KEY_32, KEY_32},
+                                                  [TARN_I64] = {KEY_64, KEY_64},
+                                                  [TARN_U64] = {KEY_64, KEY_64}};
     tarn_dtype dtype = plan->p->dtype;
     uint64_t sign = UINT64_C(1) << (8 * plan->element - 1);
     bool is_unsigned =
@@ -58,17 +63,24 @@ static int64_t cells_of(const tarn_axis *axis, int64_t n)
     return min_i64(axis->size, (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1);
 }
 
+/* Those of them that are read, if rows between windows are left out. */
+static int64_t rows_of(const tarn_axis *axis, int64_t n)
+{
+    int64_t cells = cells_of(axis, n);
+    return axis->adaptive ? cells : min_i64(cells, n * ((axis->kernel - 1) * axis->dilation + 1));
+}
+
 typedef struct {
-    int64_t cells, rows, outputs, row_outputs;
+    int64_t cells, rows, outputs, row_cells, row_outputs;
 } extent;
 
 static extent extent_of(const lanes_plan *plan, const int64_t *n)
 {
-    extent e = {1, 1, 1, n[plan->p->spatial - 1]};
-    for (int a = 0; a < plan->p->spatial; a++) {
-        int64_t cells = cells_of(&plan->axis[a], n[a]);
-        e.rows *= a + 1 < plan->p->spatial ? cells : 1;
-        e.cells *= cells;
+    int last = plan->p->spatial - 1;
+    extent e = {1, 1, 1, cells_of(&plan->axis[last], n[last]), n[last]};
+    for (int a = 0; a <= last; a++) {
+        e.cells *= cells_of(&plan->axis[a], n[a]);
+        e.rows *= a < last ? rows_of(&plan->axis[a], n[a]) : 1;
         e.outputs *= n[a];
     }
     return e;
@@ -101,7 +113,7 @@ static double box_cost(const lanes_plan *plan, const int64_t *n)
 {
     enum { ROW_COST = 16 };
     extent e = extent_of(plan, n);
-    return (double)(e.rows * ROW_COST / plan->channels + e.cells) / (double)e.outputs;
+    return (double)(e.rows * (ROW_COST / plan->channels + e.row_cells)) / (double)e.outputs;
 }
 
 /* Boxes grow on the axis where that saves most, as long as they fit. False if none does. */
@@ -211,7 +223,6 @@ static void run_lanes(lanes_state *s, const lanes_plan *plan, int64_t lo, int64_
         all.n[a] = plan->p->axis[a].out;
     all.o[0] = lo;
     all.n[0] = hi - lo;
-    tarn_lanes_begin(s, plan);
     run_boxes(s, plan, &all);
 }
 
@@ -258,6 +269,7 @@ static void run_slabs(lanes_state *s, lanes_plan *plan, const tarn_row_ops *ops,
         bands = 1;
         set_turned(plan, ops, false, rows);
     }
+    tarn_lanes_begin(s, plan);
     tarn_slab slab;
     for (int64_t k = 0; k < planes * bands; k++) {
         int64_t unit = begin + k / bands * p->axis[0].out;
@@ -304,6 +316,7 @@ static void run_channels(lanes_state *s, const lanes_plan *plan, const tarn_tens
 {
     const tarn_problem *p = plan->p;
     tarn_slab slab;
+    tarn_lanes_begin(s, plan);
     while (next_slab(p, t, p->axis[0].out, &begin, end, &slab))
         for (int64_t channel = 0; channel < p->lanes; channel += plan->channels) {
             int64_t first = min_i64(channel, p->lanes - plan->channels); /* the last overlaps */

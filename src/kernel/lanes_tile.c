@@ -5,9 +5,10 @@ static void set_cells(lanes_state *s, lanes_box *box);
 static void fill_tile(lanes_state *s, const lanes_box *box);
 static void set_spans(lanes_state *s, const lanes_box *box);
 static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
-static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
-                        int64_t n);
-static void write_turned(lanes_state *s, const lanes_box *box);
+static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes,
+                        const lanes_box *box);
+static void turn_values_back(lanes_state *s, const lanes_box *box);
+static void turn_codes_back(lanes_state *s, const lanes_box *box);
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
 
 void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
@@ -26,12 +27,16 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
         fold_row(s, box, o, index);
         if (plan->sums)
             divide_row(s, box, o, index);
-        if (plan->codes && !plan->turned && !s->odd)
-            write_codes(s, &s->lane[0], s->codes, o, box->n[plan->p->spatial - 1]);
         index++;
     } while (next_in_box(o, box->o, box->n, plan->p->spatial - 1));
-    if (plan->turned && !s->odd)
-        write_turned(s, box);
+    if (s->odd)
+        return;
+    if (plan->turned && !plan->by_order && s->lane[0].base[plan->out])
+        turn_values_back(s, box);
+    if (plan->codes && plan->turned)
+        turn_codes_back(s, box);
+    else if (plan->codes) /* a box of channels is a row */
+        write_codes(s, &s->lane[0], s->codes, box);
 }
 
 /* ---- Cells ---------------------------------------------------------------------------------- */
@@ -113,22 +118,19 @@ static void turn_cells(lanes_state *s, char *to, const int64_t *c, int64_t n)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
+    int64_t bytes = p->element_bytes[plan->in], first = p->stride[plan->in][0] * bytes;
+    int64_t offset = offset_of(p, plan->in, c) * bytes - c[0] * first;
     const char *rows[MOST_VECTOR_LANES] = {NULL};
-    bool outside[MOST_VECTOR_LANES], any = false;
+    uint64_t outside = 0;
     for (int k = 0; k < plan->width; k++) {
-        const lanes_lane *lane = &s->lane[k];
-        int64_t at[TARN_MAX_SPATIAL];
-        memcpy(at, c, sizeof at);
-        at[0] = cell_in_x(plan, lane, c[0]);
-        outside[k] = at[0] < 0 || at[0] >= p->axis[0].size;
-        any |= outside[k];
-        if (outside[k])
-            at[0] = 0;
-        rows[k] = lane->base[plan->in] + offset_of(p, plan->in, at) * p->element_bytes[plan->in];
+        int64_t cell = cell_in_x(plan, &s->lane[k], c[0]);
+        bool exists = cell >= 0 && cell < p->axis[0].size;
+        rows[k] = s->lane[k].base[plan->in] + offset + (exists ? cell * first : 0);
+        outside |= (uint64_t)!exists << k;
     }
     plan->ops->turn[width_of(plan->element)](to, (const void *const *)rows, n);
-    for (int k = 0; any && k < plan->width; k++)
-        if (outside[k])
+    for (int k = 0; outside != 0 && k < plan->width; k++)
+        if (outside >> k & 1)
             clear_lane(plan, to, k, n);
 }
 
@@ -194,18 +196,27 @@ static void set_spans(lanes_state *s, const lanes_box *box)
     int last = plan->p->spatial - 1;
     if (s->spans_o == box->o[last] && s->spans_n == box->n[last])
         return;
+    const tarn_axis *axis = &plan->axis[last];
+    int64_t extent = axis->adaptive ? 0 : (axis->kernel - 1) * axis->dilation;
     s->spans_o = box->o[last];
     s->spans_n = box->n[last];
     for (int64_t k = 0; k < box->n[last]; k++) {
-        tarn_span taps = window_taps(&plan->axis[last], box->o[last] + k);
+        int64_t o = box->o[last] + k, first = o * axis->stride - axis->lo;
+        if (!axis->adaptive && first >= 0 && first < axis->size - extent) { /* nothing is clipped */
+            s->spans[k] = (tarn_lane_span){.at = (first - s->first[last]) * s->step[last],
+                                           .hi = (int32_t)axis->kernel,
+                                           .alike = 1};
+            s->counted[k] = (int32_t)axis->kernel;
+            continue;
+        }
+        tarn_span taps = window_taps(axis, o);
         s->spans[k] =
             (tarn_lane_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
                              .lo = (int32_t)taps.lo,
                              .hi = (int32_t)taps.hi,
                              .alike = 1};
         s->counted[k] =
-            (int32_t)(plan->p->count_include_pad ? padded_taps(&plan->axis[last], box->o[last] + k)
-                                                 : taps.hi - taps.lo);
+            (int32_t)(plan->p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo);
     }
     for (int64_t k = box->n[last] - 2; k >= 0; k--) {
         tarn_lane_span *span = &s->spans[k];
@@ -518,7 +529,7 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
                              .first_codes = s->first_codes,
                              .steps = s->steps,
                              .axes = plan->p->spatial - 1};
-    if (plan->codes)
+    if (plan->by_order || plan->other >= 0)
         set_places(s);
 }
 
@@ -584,32 +595,45 @@ static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, c
     }
 }
 
+/* Saved winners go in runs, as long as the box has them. */
 static void write_saved(const lanes_state *s, const lanes_lane *lane, const char *codes,
-                        const int64_t *o, int64_t n)
+                        const lanes_box *box)
 {
     static const int8_t kind[] = {[1] = 0, [4] = 1, [8] = 2};
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
-    int64_t bytes = p->element_bytes[OPERAND_SAVED],
-            step = p->stride[OPERAND_SAVED][p->spatial - 1];
-    char *to = output_at(s, lane, OPERAND_SAVED, o);
-    int64_t run = step == plan->channels ? n : 1;
-    for (int64_t k = 0; k < n; k += run)
-        plan->ops->save_codes[width_of(plan->bytes)][kind[bytes]](
-            to + k * step * bytes, codes + k * plan->channels * plan->bytes, run * plan->channels);
+    int axes = run_axis(p, OPERAND_SAVED, box->n, plan->channels, 0);
+    int64_t o[TARN_MAX_SPATIAL], n = plan->channels;
+    for (int a = axes; a < p->spatial; a++)
+        n *= box->n[a];
+    memcpy(o, box->o, sizeof o);
+    do {
+        plan->ops->save_codes[width_of(plan->bytes)][kind[p->element_bytes[OPERAND_SAVED]]](
+            output_at(s, lane, OPERAND_SAVED, o), codes, n);
+        codes += n * plan->bytes;
+    } while (next_in_box(o, box->o, box->n, axes));
 }
 
-/* The winners of a lane's row of windows. */
-static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
-                        int64_t n)
+/* The winners of a lane's box. */
+static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes,
+                        const lanes_box *box)
 {
     const lanes_plan *plan = s->plan;
+    int last = plan->p->spatial - 1;
+    bool values = plan->by_order && lane->base[TARN_Y];
+    int64_t o[TARN_MAX_SPATIAL];
     if (lane->base[OPERAND_SAVED])
-        write_saved(s, lane, codes, o, n);
-    if (plan->by_order && lane->base[TARN_Y])
-        look_up(s, lane, codes, o, n, TARN_Y, PLACE_IN_X);
-    if (plan->other >= 0)
-        look_up(s, lane, codes, o, n, plan->other, PLACE_OTHER);
+        write_saved(s, lane, codes, box);
+    if (!values && plan->other < 0)
+        return;
+    memcpy(o, box->o, sizeof o);
+    do {
+        if (values)
+            look_up(s, lane, codes, o, box->n[last], TARN_Y, PLACE_IN_X);
+        if (plan->other >= 0)
+            look_up(s, lane, codes, o, box->n[last], plan->other, PLACE_OTHER);
+        codes += box->n[last] * plan->channels * plan->bytes;
+    } while (next_in_box(o, box->o, box->n, last));
 }
 
 /* ---- Back to rows --------------------------------------------------------------------------- */
@@ -633,33 +657,16 @@ static void turn_values_back(lanes_state *s, const lanes_box *box)
     } while (next_in_box(o, box->o, box->n, axes));
 }
 
-static void turn_codes_back(lanes_state *s, const lanes_box *box, int64_t n)
+static void turn_codes_back(lanes_state *s, const lanes_box *box)
 {
     const lanes_plan *plan = s->plan;
-    int last = plan->p->spatial - 1;
-    int64_t o[TARN_MAX_SPATIAL], row = box->n[last] * plan->channels * plan->bytes;
     void *rows[MOST_VECTOR_LANES];
-    for (int k = 0; k < plan->width; k++)
-        rows[k] = s->tile + k * n * plan->bytes;
-    plan->ops->turn_back[width_of(plan->bytes)](rows, s->codes, n);
-    for (int k = 0; k < s->used; k++) {
-        const char *codes = rows[k];
-        memcpy(o, box->o, sizeof o);
-        do {
-            write_codes(s, &s->lane[k], codes, o, box->n[last]);
-            codes += row;
-        } while (next_in_box(o, box->o, box->n, last));
-    }
-}
-
-static void write_turned(lanes_state *s, const lanes_box *box)
-{
-    const lanes_plan *plan = s->plan;
     int64_t n = plan->channels;
     for (int a = 0; a < plan->p->spatial; a++)
         n *= box->n[a];
-    if (s->lane[0].base[plan->out] && !plan->by_order)
-        turn_values_back(s, box);
-    if (plan->codes)
-        turn_codes_back(s, box, n);
+    for (int k = 0; k < plan->width; k++)
+        rows[k] = s->tile + k * n * plan->bytes;
+    plan->ops->turn_back[width_of(plan->bytes)](rows, s->codes, n);
+    for (int k = 0; k < s->used; k++)
+        write_codes(s, &s->lane[k], rows[k], box);
 }
