@@ -381,10 +381,11 @@ static int check_not_negative(PyObject *object, const char *name)
     PyErr_Clear();
     if (is != 1)
         return 0;
-    PyErr_Format(PyExc_BufferError,
-                 "%s has PyTorch's negative bit, which other libraries do not see: use the functions "
-                 "of tarn.torch, or resolve_neg() it",
-                 name);
+    PyErr_Format(
+        PyExc_BufferError,
+        "%s has PyTorch's negative bit, which other libraries do not see: use the functions "
+        "of tarn.torch, or resolve_neg() it",
+        name);
     return -1;
 }
 

@@ -85,9 +85,8 @@ static int add_constants(PyObject *module)
     static const struct {
         const char *name;
         int value;
-    } constants[] = {{"MAX", TARN_MAX},         {"MIN", TARN_MIN},
-                     {"AVG", TARN_AVG},         {"SMOOTH", TARN_SMOOTH},
-                     {"LP", TARN_LP},           {"SLIDING", TARN_SLIDING},
+    } constants[] = {{"MAX", TARN_MAX},           {"MIN", TARN_MIN},      {"AVG", TARN_AVG},
+                     {"SMOOTH", TARN_SMOOTH},     {"LP", TARN_LP},        {"SLIDING", TARN_SLIDING},
                      {"ADAPTIVE", TARN_ADAPTIVE}, {"GLOBAL", TARN_GLOBAL}};
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
         if (PyModule_AddIntConstant(module, constants[k].name, constants[k].value))

@@ -1,6 +1,5 @@
 #include "plan_cache.h"
 
-
 #include <stdlib.h>
 #include <string.h>
 

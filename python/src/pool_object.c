@@ -53,7 +53,8 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
     int ceil, count, flat;
     double number;
     if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOp", &op, &window, &spatial, &kernel, &stride,
-                          &padding, &dilation, &out, &ceil, &count, &divisor, &number, &ties, &flat))
+                          &padding, &dilation, &out, &ceil, &count, &divisor, &number, &ties,
+                          &flat))
         return -1;
     made = tarn_max_pool(spatial);
     made.op = (tarn_op)op;
@@ -161,7 +162,7 @@ static Py_hash_t pool_hash(PyObject *self)
 static PyObject *pool_compare(PyObject *self, PyObject *other, int operator)
 {
     const module_state *state = ((pool_object *)self)->state;
-    if ((operator != Py_EQ && operator != Py_NE) || !PyObject_TypeCheck(other, state->pool_type))
+    if ((operator!= Py_EQ && operator!= Py_NE) || !PyObject_TypeCheck(other, state->pool_type))
         Py_RETURN_NOTIMPLEMENTED;
     PyObject *mine = pool_text(self, NULL), *theirs = mine ? pool_text(other, NULL) : NULL;
     PyObject *is = theirs ? PyObject_RichCompare(mine, theirs, operator) : NULL;
@@ -175,8 +176,7 @@ static PyObject *pool_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
     PyObject *text = pool_text(self, NULL);
-    PyObject *parse =
-        text ? PyObject_GetAttrString((PyObject *)Py_TYPE(self), "parse") : NULL;
+    PyObject *parse = text ? PyObject_GetAttrString((PyObject *)Py_TYPE(self), "parse") : NULL;
     PyObject *made = parse ? Py_BuildValue("(N(N))", parse, text) : NULL;
     if (!parse)
         Py_XDECREF(text);
@@ -412,7 +412,8 @@ static PyGetSetDef pool_attributes[] = {
     {"ceil", pool_ceil, NULL, "Whether a last window may hang over the edge.", NULL},
     {"flat", pool_flat, NULL, "Whether a global pool drops the spatial axes.", NULL},
     {"keeps_winners", pool_keeps_winners, NULL,
-     "Whether a gradient needs the winners and not x: max and min with the tie rule 'first'.", NULL},
+     "Whether a gradient needs the winners and not x: max and min with the tie rule 'first'.",
+     NULL},
     {"text", pool_text, NULL, "The pool as the words of a problem string; see parse().", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

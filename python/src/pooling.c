@@ -280,8 +280,8 @@ static PyObject *run_tensors(module_state *state, const pooling *call, tensors *
         return NULL;
     tarn_error error;
     PyObject *made = NULL;
-    bool bad = tensors->given[WINNERS] &&
-               check_winners(state, entry->plan, &tensors->array[WINNERS].view);
+    bool bad =
+        tensors->given[WINNERS] && check_winners(state, entry->plan, &tensors->array[WINNERS].view);
     if (!bad && !make_results(state, call, entry, tensors)) {
         if (run_plan(entry->plan, call->pass, tensors, &error))
             raise_error(state, &error);

@@ -20,8 +20,8 @@ typedef struct {
     PyObject *object[OPERANDS];
     frame frame;
     const tarn_view *x; /* the layout of x if there is no object */
-    bool recorded;      /* gradients are not lost: autograd looks after them, or does not want them */
-    plan_entry **plan;  /* if not NULL, receives the plan, or has one that the arrays must lie as */
+    bool recorded; /* gradients are not lost: autograd looks after them, or does not want them */
+    plan_entry **plan; /* if not NULL, receives the plan, or has one that the arrays must lie as */
 } pooling;
 
 /* Whether a backward of the pool needs winners and not x: max and min, where the first of equals wins. */

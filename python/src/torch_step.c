@@ -50,7 +50,8 @@ void torch_clear(module_state *state)
         return;
     for (int k = 0; k < HOOKS; k++)
         Py_XDECREF(torch->hook[k]);
-    PyObject *words[] = {torch->level, torch->requires_grad, torch->save, torch->saved, torch->step};
+    PyObject *words[] = {torch->level, torch->requires_grad, torch->save, torch->saved,
+                         torch->step};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         Py_XDECREF(words[k]);
     free(torch);
@@ -114,8 +115,7 @@ static int is_ordinary(module_state *state, PyObject *tensor)
         return 0;
     if (!array_is_lent(state, tensor))
         return 0;
-    int negative =
-        answer(PyObject_CallFunctionObjArgs(torch->hook[IS_NEGATIVE], tensor, NULL));
+    int negative = answer(PyObject_CallFunctionObjArgs(torch->hook[IS_NEGATIVE], tensor, NULL));
     return negative < 0 ? -1 : !negative;
 }
 
@@ -288,9 +288,7 @@ PyObject *torch_forward(PyObject *module, PyObject *const *args, Py_ssize_t coun
     if (!made)
         return NULL;
     PyObject *y = keeps ? PyTuple_GetItem(made, 0) : made;
-    PyObject *saved = keeps                        ? PyTuple_GetItem(made, 1)
-                      : step->pool.op == TARN_AVG ? NULL
-                                                  : args[1];
+    PyObject *saved = keeps ? PyTuple_GetItem(made, 1) : step->pool.op == TARN_AVG ? NULL : args[1];
     int status = keep(state->torch, args[0], args[2], saved);
     Py_INCREF(y);
     Py_DECREF(made);

@@ -134,7 +134,7 @@ def pool(p, x):
     """A pool object, such as `tarn.MaxPool(3)`, applied to an array of JAX.
 
     >>> import jax.numpy as jnp, tarn.jax
-    >>> tarn.jax.pool(tarn.LpPool((2,), p=2), jnp.array([3.0, -4.0]))
+    >>> tarn.jax.pool(tarn.LpPool((2,), norm_type=2), jnp.array([3.0, -4.0]))
     Array([5.], dtype=float32)
     """
     return _apply(p, jnp.asarray(x))
@@ -161,14 +161,15 @@ def _sliding(op, ndim, x, kernel, stride, padding, dilation, ceil, count=True, d
     return _run(ndim, p, x, return_indices)
 
 
-def _adaptive(word, ndim, x, output_size, return_indices=False):
+def _adaptive(word, ndim, x, output_size, return_indices=False, number=""):
     x = jnp.asarray(x)
     sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
     if len(sizes) != ndim:
         raise Error(f"output_size has {len(sizes)} entries, expected {ndim}")
     sizes = [size if wanted is None else operator.index(wanted)
              for wanted, size in zip(sizes, x.shape[-ndim:])]
-    return _run(ndim, _pool(f"{word} a{','.join(map(str, sizes))} d{ndim}"), x, return_indices)
+    text = f"{word} a{','.join(map(str, sizes))} d{ndim}{number}"
+    return _run(ndim, _pool(text), x, return_indices)
 
 
 def _named(function, name, like):
@@ -178,52 +179,66 @@ def _named(function, name, like):
 
 
 def _extreme_function(op, word, ndim):
-    def function(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+    def function(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
                  return_indices=False):
-        return _sliding(op, ndim, x, kernel_size, stride, padding, dilation, ceil_mode,
+        return _sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
                         return_indices=return_indices)
 
     return _named(function, f"{word}_pool{ndim}d", f"{word}_pool{ndim}d")
 
 
 def _avg_function(ndim):
-    def function(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                  divisor_override=None):
-        return _sliding(_core.AVG, ndim, x, kernel_size, stride, padding, 1, ceil_mode,
+        return _sliding(_core.AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
                         count_include_pad, divisor_override)
 
     return _named(function, f"avg_pool{ndim}d", f"avg_pool{ndim}d")
 
 
 def _smooth_function(ndim):
-    def function(x, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
+    def function(input, kernel_size, stride=None, padding=0, beta=1.0, dilation=1, ceil_mode=False,
                  count_include_pad=True):
-        return _sliding(_core.SMOOTH, ndim, x, kernel_size, stride, padding, dilation, ceil_mode,
+        return _sliding(_core.SMOOTH, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
                         count_include_pad, number=beta)
 
     return _named(function, f"smooth_max_pool{ndim}d", f"smooth_max_pool{ndim}d")
 
 
 def _lp_function(ndim):
-    def function(x, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1):
-        return _sliding(_core.LP, ndim, x, kernel_size, stride, padding, dilation, ceil_mode,
+    def function(input, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1):
+        return _sliding(_core.LP, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
                         number=norm_type)
 
     return _named(function, f"lp_pool{ndim}d", f"lp_pool{ndim}d")
 
 
-def _adaptive_max_function(ndim):
-    def function(x, output_size, return_indices=False):
-        return _adaptive("max", ndim, x, output_size, return_indices)
+def _adaptive_extreme_function(word, ndim):
+    def function(input, output_size, return_indices=False):
+        return _adaptive(word, ndim, input, output_size, return_indices)
 
-    return _named(function, f"adaptive_max_pool{ndim}d", f"adaptive_max_pool{ndim}d")
+    return _named(function, f"adaptive_{word}_pool{ndim}d", f"adaptive_{word}_pool{ndim}d")
 
 
 def _adaptive_avg_function(ndim):
-    def function(x, output_size):
-        return _adaptive("avg", ndim, x, output_size)
+    def function(input, output_size):
+        return _adaptive("avg", ndim, input, output_size)
 
     return _named(function, f"adaptive_avg_pool{ndim}d", f"adaptive_avg_pool{ndim}d")
+
+
+def _adaptive_smooth_function(ndim):
+    def function(input, output_size, beta=1.0):
+        return _adaptive("smooth", ndim, input, output_size, number=f" beta={beta}")
+
+    return _named(function, f"adaptive_smooth_max_pool{ndim}d", f"adaptive_smooth_max_pool{ndim}d")
+
+
+def _adaptive_lp_function(ndim):
+    def function(input, norm_type, output_size):
+        return _adaptive("lp", ndim, input, output_size, number=f" p={norm_type}")
+
+    return _named(function, f"adaptive_lp_pool{ndim}d", f"adaptive_lp_pool{ndim}d")
 
 
 max_pool1d, max_pool2d, max_pool3d = (_extreme_function(_core.MAX, "max", n) for n in (1, 2, 3))
@@ -231,15 +246,41 @@ min_pool1d, min_pool2d, min_pool3d = (_extreme_function(_core.MIN, "min", n) for
 avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_function, (1, 2, 3))
 smooth_max_pool1d, smooth_max_pool2d, smooth_max_pool3d = map(_smooth_function, (1, 2, 3))
 lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_function, (1, 2, 3))
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_function, (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    _adaptive_extreme_function("max", n) for n in (1, 2, 3))
+adaptive_min_pool1d, adaptive_min_pool2d, adaptive_min_pool3d = (
+    _adaptive_extreme_function("min", n) for n in (1, 2, 3))
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_function, (1, 2, 3))
+adaptive_smooth_max_pool1d, adaptive_smooth_max_pool2d, adaptive_smooth_max_pool3d = map(
+    _adaptive_smooth_function, (1, 2, 3))
+adaptive_lp_pool1d, adaptive_lp_pool2d, adaptive_lp_pool3d = map(_adaptive_lp_function, (1, 2, 3))
 
 
-def global_max_pool(x, ndim=2, keepdims=True, ties="all"):
+def _globally(word, x, ndim, keepdims, tail=""):
+    text = f"{word} {'global' if keepdims else 'flat'} d{ndim}{tail}"
+    return _apply(_pool(text), jnp.asarray(x))
+
+
+def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
     """`tarn.global_max_pool` on an array of JAX; its derivative follows the tie rule."""
-    return _apply(_pool(f"max {'global' if keepdims else 'flat'} d{ndim} ties={ties}"), jnp.asarray(x))
+    return _globally("max", input, ndim, keepdims, f" ties={ties}")
 
 
-def global_avg_pool(x, ndim=2, keepdims=True):
+def global_min_pool(input, ndim=2, keepdims=True, ties="all"):
+    """`tarn.global_min_pool` on an array of JAX; its derivative follows the tie rule."""
+    return _globally("min", input, ndim, keepdims, f" ties={ties}")
+
+
+def global_avg_pool(input, ndim=2, keepdims=True):
     """`tarn.global_avg_pool` on an array of JAX."""
-    return _apply(_pool(f"avg {'global' if keepdims else 'flat'} d{ndim}"), jnp.asarray(x))
+    return _globally("avg", input, ndim, keepdims)
+
+
+def global_smooth_max_pool(input, ndim=2, keepdims=True, beta=1.0):
+    """`tarn.global_smooth_max_pool` on an array of JAX."""
+    return _globally("smooth", input, ndim, keepdims, f" beta={beta}")
+
+
+def global_lp_pool(input, norm_type=2.0, ndim=2, keepdims=True):
+    """`tarn.global_lp_pool` on an array of JAX."""
+    return _globally("lp", input, ndim, keepdims, f" p={norm_type}")

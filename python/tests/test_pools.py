@@ -131,7 +131,7 @@ def test_explain_and_repr():
     text = tarn.AvgPool(3, 2, 1).explain((1, 8, 32, 32), "f32")
     assert "forward" in text and "vjp" in text and "f32" in text
     assert tarn.MaxPool(2).explain((4, 4), numpy.float64) == tarn.MaxPool(2).explain((4, 4), "f64")
-    assert repr(tarn.MaxPool((3, 5), 2, ((1, 2), 0))) == "<tarn.MaxPool max k3,5s2p1:2,0>"
+    assert repr(tarn.MaxPool((3, 5), 2, ((1, 2), 0))) == "tarn.MaxPool.parse('max k3,5s2p1:2,0')"
     with pytest.raises(TypeError):
         tarn.MaxPool(2).explain((4, 4), "f33")
     with pytest.raises(tarn.Error, match="unknown word"):
