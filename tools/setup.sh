@@ -157,6 +157,7 @@ for group; do
         need python3 has python3
         need clang has clang
         need lld has wasm-ld
+        need zopfli has zopfli
         need wasi-libc test -e /usr/include/wasm32-wasi/stdlib.h
         ;;
     node) need nodejs has node ;;
