@@ -1,6 +1,6 @@
 /* Forward over dense rows: plan, sizes, blocks. See dense.h for the idea. */
 #include "dense.h"
-
+#include "engines.h"
 #include "row_types.h"
 
 static bool set_plan(dense *d, char *const *base, bool by_order);
@@ -235,8 +235,8 @@ static void set_shortcuts(dense *d)
     for (int a = 0; a <= last; a++) {
         bytes = bytes > p->cache_bytes ? bytes : bytes * p->axis[a].out;
         d->has_empty |= may_miss(&p->axis[a]);
-        d->has_padding |= p->axis[a].lo > 0 || window_taps(&p->axis[a], p->axis[a].out - 1).hi <
-                                                   p->axis[a].kernel;
+        d->has_padding |= p->axis[a].lo > 0 ||
+                          window_taps(&p->axis[a], p->axis[a].out - 1).hi < p->axis[a].kernel;
         d->one_divisor = d->one_divisor && (p->divisor > 0 || !counts_differ(p, &p->axis[a]));
     }
     d->past_caches = bytes > p->cache_bytes && y_follows;
@@ -247,11 +247,11 @@ static void set_shortcuts(dense *d)
                         p->axis[0].kernel <= MOST_FOLDED &&
                         (!d->sums || p->axis[0].kernel <= 3 || p->axis[0].lo == 0);
     d->to_y = !d->sums && d->native && y_follows && !d->past_caches;
-    d->winners_to_y = d->to_y && d->codes && d->row_axis <= 0 &&
-                      (d->row_axis < 0 || p->stride[y][0] == d->columns->out * d->channels) &&
-                      (p->leading == 0 ||
-                       (p->leading == 1 &&
-                        p->lead_stride[y][0] == d->rows.out * d->columns->out * d->channels));
+    d->winners_to_y =
+        d->to_y && d->codes && d->row_axis <= 0 &&
+        (d->row_axis < 0 || p->stride[y][0] == d->columns->out * d->channels) &&
+        (p->leading == 0 ||
+         (p->leading == 1 && p->lead_stride[y][0] == d->rows.out * d->columns->out * d->channels));
     d->to_y = d->to_y && !d->codes;
 }
 
@@ -344,16 +344,16 @@ static int64_t lay_out(dense *d, int64_t outputs, int64_t rows, int64_t items)
     int64_t in_x = min_i64(read, axis->size) * d->channels, n = outputs * d->channels;
     int64_t rows_read = min_i64(cells_read(&d->rows, rows), d->rows.size);
     bool padded = axis->stride == 2 || slides(d) || d->has_padding; /* a tile may be short */
-    int64_t chunk = items > 1 ? rows_read
-                              : min_i64(rows_read, max_i64(CHUNK / (row * d->bytes), 1));
+    int64_t chunk =
+        items > 1 ? rows_read : min_i64(rows_read, max_i64(CHUNK / (row * d->bytes), 1));
     int64_t level = 0;
     if (d->level_taps) { /* rows are then read for a part of the level */
         enum { LEVEL_CHUNK = 8 };
         level = (rows - 1) * d->rows.stride + (d->level_windows - 1) * d->level_step + 1;
         d->level_chunk = items > 1 ? level : LEVEL_CHUNK;
-        rows_read = min_i64(
-            max_i64(d->level_chunk, d->rows.stride) + (d->level_taps - 1) * d->rows.dilation,
-            d->rows.size);
+        rows_read = min_i64(max_i64(d->level_chunk, d->rows.stride) +
+                                (d->level_taps - 1) * d->rows.dilation,
+                            d->rows.size);
         if (items == 1)
             chunk = min_i64(chunk, rows_read);
         else
@@ -432,11 +432,13 @@ static void begin_scratch(dense *d)
         [CORE_I8] = 0x80,        [CORE_I16] = 0x8000,
         [CORE_I32] = 0x80000000, [CORE_I64] = UINT64_C(1) << 63,
         [CORE_F32] = 0xff800000, [CORE_F64] = UINT64_C(0xfff) << 52};
-    static const uint64_t times[9] = {
-        [1] = ~UINT64_C(0) / 0xff, [2] = ~UINT64_C(0) / 0xffff, [4] = ~UINT64_C(0) / 0xffffffff, [8] = 1};
+    static const uint64_t times[9] = {[1] = ~UINT64_C(0) / 0xff,
+                                      [2] = ~UINT64_C(0) / 0xffff,
+                                      [4] = ~UINT64_C(0) / 0xffffffff,
+                                      [8] = 1};
     uint64_t word = d->sums ? 0 : least[d->core] * times[d->bytes];
-    int64_t bytes = d->has_padding ? cells_read(d->columns, d->most_outputs) * d->channels * d->bytes
-                                   : 0;
+    int64_t bytes =
+        d->has_padding ? cells_read(d->columns, d->most_outputs) * d->channels * d->bytes : 0;
     for (int64_t k = 0; k < bytes; k += (int64_t)sizeof word)
         memcpy(d->pad + k, &word, sizeof word);
     d->padded_rows = d->clean = d->held = d->held_end = 0;
@@ -452,7 +454,8 @@ static bool takes(const dense *d)
             return false;
     const tarn_axis *axis = d->columns;
     int64_t bytes = max_i64(d->bytes, 4) * d->channels;
-    if (axis->stride > 2 || axis->out == 1 || d->rows.kernel > (d->sums ? 8 * MOST_FOLDED - 1 : 256) ||
+    if (axis->stride > 2 || axis->out == 1 ||
+        d->rows.kernel > (d->sums ? 8 * MOST_FOLDED - 1 : 256) ||
         (axis->stride == 2 && (d->channels > 1 || (d->sums && axis->kernel > MOST_FOLDED))))
         return false;
     return d->by_order ||
@@ -473,8 +476,7 @@ static bool set_plan(dense *d, char *const *base, bool by_order)
     d->taps = 1;
     for (int a = 0; a < p->spatial; a++)
         d->taps *= p->axis[a].kernel;
-    d->codes =
-        !d->sums && (by_order || base[OPERAND_SAVED] || base[TARN_INDICES] || base[TARN_DY]);
+    d->codes = !d->sums && (by_order || base[OPERAND_SAVED] || base[TARN_INDICES] || base[TARN_DY]);
     set_core(d);
     if (!takes(d))
         return false;

@@ -56,16 +56,16 @@ typedef struct dense {
     int written[WRITES]; /* Y, or DY of averages; SAVED; INDICES or DY */
     uint64_t place_step[PLACES][TARN_MAX_SPATIAL];
     bool sums, codes, look_up;
-    bool by_order;    /* in the contract's own order */
-    bool native;      /* elements are what is computed in */
-    bool in_place;    /* the source is x */
+    bool by_order;       /* in the contract's own order */
+    bool native;         /* elements are what is computed in */
+    bool in_place;       /* the source is x */
     bool outer_in_place; /* the first axis is folded where x lies */
-    bool winners_to_y; /* with whole rows, values of winners are folded to where they belong */
-    bool to_y;        /* values are folded to where they belong */
-    bool past_caches; /* y is so large that it goes past the caches */
-    bool has_padding; /* windows may reach into it */
-    bool has_empty;   /* windows may lie in the padding altogether */
-    bool one_divisor; /* all windows have the same */
+    bool winners_to_y;   /* with whole rows, values of winners are folded to where they belong */
+    bool to_y;           /* values are folded to where they belong */
+    bool past_caches;    /* y is so large that it goes past the caches */
+    bool has_padding;    /* windows may reach into it */
+    bool has_empty;      /* windows may lie in the padding altogether */
+    bool one_divisor;    /* all windows have the same */
     tarn_core core;
     tarn_key key;
     uint64_t flip;
@@ -98,14 +98,10 @@ typedef struct dense {
     int64_t items, row, block_rows;
     int64_t o, outputs, first, read, lo, hi;
     int64_t held, held_end; /* rows of x that are in `folded` */
-    int64_t clean; /* rows of x below are known to hold neither NaN nor -0 */
+    int64_t clean;          /* rows of x below are known to hold neither NaN nor -0 */
     bool odd;
     uint64_t places[PLACES][MOST_PLACES];
 } dense;
-
-/* Whether the engine takes a problem. */
-bool tarn_dense_run(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                    const tarn_row_ops *ops, int in, int out);
 
 /* dense.c */
 void tarn_dense_next(const dense *d, dense_place *at);

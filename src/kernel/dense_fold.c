@@ -16,8 +16,8 @@ static int64_t lanes_of(const dense *d)
 }
 
 /* Of n rows of so many elements, each the fold of k taps. Tap j adds first + j*step to the code. */
-static void fold_taps(const dense *d, dense_rows to, int64_t to_step, dense_rows from, int64_t first,
-                      int64_t step, int64_t k, int64_t tap_step, int64_t row_step,
+static void fold_taps(const dense *d, dense_rows to, int64_t to_step, dense_rows from,
+                      int64_t first, int64_t step, int64_t k, int64_t tap_step, int64_t row_step,
                       int64_t elements, int64_t n)
 {
     if (to.codes)
@@ -329,7 +329,8 @@ static void down(const dense *d, dense_rows from, dense_windows w, dense_rows to
 static dense_windows windows_of_block(const dense *d, int64_t *row, int64_t *rows)
 {
     const tarn_axis *axis = &d->rows;
-    tarn_span first = window_taps(axis, d->row), last = window_taps(axis, d->row + d->block_rows - 1);
+    tarn_span first = window_taps(axis, d->row),
+              last = window_taps(axis, d->row + d->block_rows - 1);
     int64_t begin = min_i64(max_i64(first.first, 0), axis->size),
             end = max_i64(min_i64(span_at(&last, last.n - 1) + 1, axis->size), begin);
     *row = begin;
@@ -381,8 +382,7 @@ static void slide_sum(dense *d, dense_rows from, int64_t n, dense_rows to)
     bool started = false;
     for (int64_t taps = 1; taps <= kernel; taps *= 2) {
         if (kernel & taps) {
-            const void *rows[2] = {
-                from.values + (kernel & ~(2 * taps - 1)) * step * d->bytes, sum};
+            const void *rows[2] = {from.values + (kernel & ~(2 * taps - 1)) * step * d->bytes, sum};
             d->ops->sum[d->core](started ? other : sum, rows, started ? 2 : 1, elements);
             if (started) {
                 char *last = other;
@@ -404,8 +404,8 @@ static void across(dense *d, dense_rows from, int64_t n, dense_rows to)
     const tarn_axis *axis = d->columns;
     int64_t outputs = d->outputs * d->channels;
     if (axis->stride == 2) {
-        row_stride2 f = {to.values,    to.codes,       from.values,    to.pitch, from.pitch,
-                         axis->kernel, axis->dilation, d->outputs,     n};
+        row_stride2 f = {to.values,    to.codes,       from.values, to.pitch, from.pitch,
+                         axis->kernel, axis->dilation, d->outputs,  n};
         (to.codes  ? d->ops->first_best_rows_stride2
          : d->sums ? d->ops->sum_rows_stride2
                    : d->ops->best_rows_stride2)[d->core](&f);
@@ -427,8 +427,7 @@ static dense_rows padded_source(dense *d, dense_rows source, int64_t rows)
 {
     dense_rows to = d->padded;
     const tarn_axis *axis = d->columns;
-    bool exact = axis->stride == 1 ? !slides(d)
-                                   : axis->kernel > 1 && d->outputs >= lanes_of(d);
+    bool exact = axis->stride == 1 ? !slides(d) : axis->kernel > 1 && d->outputs >= lanes_of(d);
     if (exact && d->lo == 0 && d->hi == d->read)
         return source;
     to.pitch = d->read * d->channels;
@@ -533,12 +532,11 @@ static void sum_level(dense *d, int64_t first, dense_rows to, int64_t n)
     int64_t step = d->level_step * n, count = d->level_end - d->level_first;
     dense_rows tail = {d->tail.values, NULL, n, d->block_rows * n};
     for (int64_t done = 0; done < d->block_rows && left > 0; done += some) {
-        some = d->items > 1 ? d->block_rows
-                            : min_i64(max_i64(d->level_chunk / d->rows.stride, 1),
-                                      d->block_rows - done);
-        down_some(d, left,
-                  first + eights * d->level_step + done * d->rows.stride, d->rows.stride, some,
-                  rows_at(tail, done * n * d->bytes), n);
+        some = d->items > 1
+                   ? d->block_rows
+                   : min_i64(max_i64(d->level_chunk / d->rows.stride, 1), d->block_rows - done);
+        down_some(d, left, first + eights * d->level_step + done * d->rows.stride, d->rows.stride,
+                  some, rows_at(tail, done * n * d->bytes), n);
     }
     for (int64_t item = 0; item < d->items; item++)
         for (int64_t r = 0; r < d->block_rows; r++) {
@@ -590,7 +588,8 @@ static void across_to_results(dense *d, dense_rows from)
     int64_t pitch = d->row_axis < 0 ? n : d->p->stride[d->written[WRITE_Y]][d->row_axis], some;
     for (int64_t item = 0; item < d->items; item += some) {
         char *to = tarn_dense_output(d, &at, WRITE_Y, d->row), *next = to;
-        for (some = 0; item + some < d->items && next == to + some * rows * pitch * d->bytes; some++) {
+        for (some = 0; item + some < d->items && next == to + some * rows * pitch * d->bytes;
+             some++) {
             tarn_dense_next(d, &at);
             next = tarn_dense_output(d, &at, WRITE_Y, d->row);
         }
@@ -617,9 +616,8 @@ bool tarn_dense_values(dense *d)
 static bool winners_of_axis(dense *d, int axis, int64_t code, bool *found)
 {
     int64_t n = d->outputs * d->channels;
-    d->result.values = winners_go_to_y(d)
-                           ? tarn_dense_output(d, &d->at, WRITE_Y, d->row)
-                           : d->result_values;
+    d->result.values =
+        winners_go_to_y(d) ? tarn_dense_output(d, &d->at, WRITE_Y, d->row) : d->result_values;
     dense_rows to = d->result;
     to.pitch = d->more.pitch = n;
     to.plane = d->more.plane = d->block_rows * n;

@@ -70,9 +70,9 @@ static void write_apart(dense *d, int written, const dense_place *at, int64_t ro
 static void write_all(dense *d, int written, write_rows *write, bool one_by_one)
 {
     int64_t n = d->outputs * d->channels, bytes = n * bytes_of(d, written), rows = d->block_rows;
-    bool apart = (d->past_caches && written == WRITE_Y) ||
-                 (d->p->stride[d->written[written]][d->p->spatial - 1] != d->channels &&
-                  d->outputs > 1);
+    bool apart =
+        (d->past_caches && written == WRITE_Y) ||
+        (d->p->stride[d->written[written]][d->p->spatial - 1] != d->channels && d->outputs > 1);
     bool together = !one_by_one && !apart && (rows == 1 || row_step(d, written) == n);
     int64_t some = together ? rows : 1, first = 0, run = 0;
     dense_place at = d->at;
@@ -156,8 +156,7 @@ static void set_divisors(dense *d, const dense_place *at, int64_t row)
     }
     for (int64_t o = 0; o < d->outputs; o++)
         for (int64_t c = 0; c < d->channels; c++)
-            set_divisor(d, o * d->channels + c,
-                        counted * counted_taps(d, d->columns, d->o + o));
+            set_divisor(d, o * d->channels + c, counted * counted_taps(d, d->columns, d->o + o));
 }
 
 static void write_means(dense *d, const dense_place *at, int64_t row, int64_t slot, int64_t rows,
@@ -263,16 +262,18 @@ void tarn_dense_set_places(dense *d)
 
 /* For each output of a row what lies at the winner's place, an element of x or dx; or the place
  * itself, where there is no `from`. Windows without a tap are write_empty()'s. */
-static inline __attribute__((always_inline)) void
-look_up_row(const dense *d, const char *codes, int64_t code_bytes, int which, uint64_t place,
-            const char *from, char *to, int64_t bytes)
+static inline __attribute__((always_inline)) void look_up_row(const dense *d, const char *codes,
+                                                              int64_t code_bytes, int which,
+                                                              uint64_t place, const char *from,
+                                                              char *to, int64_t bytes)
 {
     const uint64_t *table = d->taps <= MOST_PLACES ? d->places[which] : NULL;
     const uint64_t step = (uint64_t)d->columns->stride * d->place_step[which][d->p->spatial - 1];
     const int64_t n = d->outputs, channels = d->channels;
     if (table && channels == 1 && !d->has_empty) {
         for (int64_t o = 0; o < n; o++) {
-            uint64_t at = place + (uint64_t)o * step + table[tap_of_code(codes + o * code_bytes, code_bytes)];
+            uint64_t at =
+                place + (uint64_t)o * step + table[tap_of_code(codes + o * code_bytes, code_bytes)];
             if (from)
                 memcpy(to + o * bytes, from + (int64_t)at, (size_t)bytes);
             else
@@ -331,15 +332,15 @@ static void look_up(const dense *d, const dense_place *at, int64_t row, int64_t 
     }
 }
 
-static void look_up_values(dense *d, const dense_place *at, int64_t row, int64_t slot,
-                           int64_t rows, char *to)
+static void look_up_values(dense *d, const dense_place *at, int64_t row, int64_t slot, int64_t rows,
+                           char *to)
 {
     (void)rows;
     look_up(d, at, row, slot, to, WRITE_Y, PLACE_IN_X, at->base[TARN_X]);
 }
 
-static void look_up_others(dense *d, const dense_place *at, int64_t row, int64_t slot,
-                           int64_t rows, char *to)
+static void look_up_others(dense *d, const dense_place *at, int64_t row, int64_t slot, int64_t rows,
+                           char *to)
 {
     (void)rows;
     look_up(d, at, row, slot, to, WRITE_OTHER, PLACE_OTHER,

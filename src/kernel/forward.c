@@ -6,9 +6,7 @@
 static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const tarn_row_ops *ops, int in, int out);
 static void run_general(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                     const tarn_row_ops *ops, int in, int out);
-bool tarn_dense_run(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                    const tarn_row_ops *ops, int in, int out);
+                        const tarn_row_ops *ops, int in, int out);
 static void run_slab(forward_state *s, int64_t lo, int64_t hi);
 static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
 static void add_planes(forward_state *s, int64_t planes);
@@ -558,8 +556,9 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
     run_general(p, t, begin, end, ops, in, out);
 }
 
-static __attribute__((noinline)) void run_general(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                     const tarn_row_ops *ops, int in, int out)
+static __attribute__((noinline)) void run_general(const tarn_problem *p, const tarn_tensors *t,
+                                                  int64_t begin, int64_t end,
+                                                  const tarn_row_ops *ops, int in, int out)
 {
     _Alignas(64) char arena[ARENA_BYTES];
     forward_state s;
