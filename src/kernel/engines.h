@@ -4,6 +4,8 @@
 #define TARN_ENGINES_H
 
 #include "row_ops.h"
+#include "tie_ops.h"
+#include "weight_ops.h"
 
 /* As tarn_kernel, with the row operations to use. The pass is told by the tensors that are there.
  * */
@@ -20,5 +22,12 @@ tarn_engine
  * take the problem. `in` and `out` are the operands that averages read and write. */
 bool tarn_dense_run(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                     const tarn_row_ops *ops, int in, int out);
+
+/* The same with operations of their own. */
+void tarn_engine_weights(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
+                         int64_t end, const tarn_weight_ops *ops); /* smooth max, lp */
+void tarn_engine_ties(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
+                      int64_t end,
+                      const tarn_tie_ops *ops); /* max, min, rules `all` and `split`: derivatives */
 
 #endif
