@@ -16,7 +16,7 @@ MOST_LIBRARY = 3_000_000  # libtarn.so, stripped
 MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "forward.c forward_down.c forward_across.c forward_write.c": 110_000,
     "backward_mean.c": 68_000,
-    "winners.c winners_apart.c winners_ask.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c": 83_000,
+    "winners.c winners_apart.c winners_ask.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c": 120_000,
     "portable.c": 240_000,
     "small.c": 31_000,
     "row_ops_portable.c": 265_000,
