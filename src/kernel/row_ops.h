@@ -323,8 +323,8 @@ typedef struct tarn_row_ops {
 
     /* ---- Gradients of max and min (winners.h, row_winners.inc) ---- */
 
-    /* To scratch, or from it: n pixels of `channels` elements, `step` apart in a tensor and dense in
-     * scratch. Sums are f64 for f64, and f32 otherwise; they are rounded to the dtype, a NaN as the
+    /* To scratch, or from it: n pixels of `channels` elements, `step` apart in a tensor and dense
+     * in scratch. Sums are f64 for f64, and f32 otherwise; they are rounded to the dtype, a NaN as the
      * one quiet NaN. Winners are of 1 or 4 bytes, and their pixels to_step apart in scratch. */
     void (*read_gradients[TARN_BF16 + 1])(void *scratch, const void *pixels, int64_t step,
                                           int64_t channels, int64_t n);
@@ -333,7 +333,7 @@ typedef struct tarn_row_ops {
     void (*read_winners[2])(int32_t *scratch, int64_t to_step, const void *pixels, int64_t step,
                             int64_t channels, int64_t n);
 
-    /* n pixels of cells, `step` elements apart, ask their windows. At least a vector of channels. */
+    /* n pixels of cells, `step` elements apart, ask their windows; a vector of channels or more. */
     void (*ask_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked_pixels *asked,
                                       int64_t channels, int64_t n);
 
@@ -341,15 +341,15 @@ typedef struct tarn_row_ops {
      * winner is not below `taps`. */
     void (*code_winners)(int32_t *codes, int64_t lanes, const int32_t *starts, uint32_t taps,
                          uint32_t step, int64_t n);
-    /* The sums of n cells, a vector each, rows left to right and then one after the other [S5]. Here
-     * and below in f32 and f64. */
+    /* The sums of n cells, a vector each, rows left to right and then one after the other [S5].
+     * Here and below in f32 and f64. */
     void (*ask[2])(void *sums, const tarn_asked *asked, int64_t n);
 
     /* Winners of n windows become codes: the column of the cell times 2^16, and the cell's number
      * in the tile; -1 for those that name no cell inside. */
     void (*winner_cells)(int32_t *codes, int64_t lanes, const tarn_cell_rows *rows, int64_t n);
     /* Adds the gradients of each run of windows with one code, left to right, and then their sum to
-     * the tile's cell. False if a lane's codes do not grow along a chain: then the tile is spoilt. */
+     * the tile's cell. False if a lane's codes do not grow along a chain: the tile is spoilt. */
     bool (*add_runs[2])(void *tile, const tarn_runs *runs);
     /* Scratch to[i] += from[i], whole vectors. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);

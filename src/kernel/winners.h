@@ -134,7 +134,7 @@ void tarn_load_windows(const winners_job *j, const int64_t *at, range rows, rang
 void tarn_store_cells(const winners_job *j, const int64_t *at, range rows, range columns,
                       const char *sums, char *room, int64_t room_cells);
 
-/* Whether no cell has two windows; then the gradients of some units, as tarn_run_winners() below. */
+/* Whether no cell has two windows; then the gradients of some units, as tarn_run_winners(). */
 bool tarn_windows_lie_apart(const tarn_problem *p);
 void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                         const range *box);

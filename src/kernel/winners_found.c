@@ -59,7 +59,7 @@ static tarn_axis axis_of_windows(const tarn_axis *axis, range windows, int64_t *
     return part;
 }
 
-/* Finds the winners of the windows `some`, from `axis` on; they are all, or adaptive ones one by one. */
+/* Finds the winners of the box, from `axis` on: all windows together, adaptive ones one by one. */
 static void find_some(tarn_problem *part, const tarn_problem *p, const found_box *b, int axis,
                       char *x, char *saved, const tarn_row_ops *ops)
 {

@@ -1,5 +1,5 @@
-/* Without saved winners, where those of the windows of a single cell would not fit the stack: a tile
- * of cells at a time, for which the winners of all windows that read it are found, some at a time.
+/* Without saved winners, where those of the windows of a single cell would not fit the stack: a
+ * tile of cells at a time, for which the winners of all windows that read it are found, some at a time.
  * They are true, so that the windows of a row that one cell won are neighbours, in a chain of
  * windows that have cells in common (winners_runs.c).
  */
@@ -19,7 +19,7 @@ typedef struct huge_tile {
     char *gradients;
 } huge_tile;
 
-/* The cell of the tile that won a window, whose tap is given on the last two axes; -1 if none did. */
+/* The cell of the tile that won a window by a tap of the last two axes; -1 if none did. */
 static int64_t place_of(const huge_tile *t, const int64_t *o, int64_t tap)
 {
     int64_t place = 0, pitch = 1;

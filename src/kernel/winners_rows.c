@@ -29,8 +29,8 @@ typedef struct rows_job {
 
 /* ---- What fits ------------------------------------------------------------------------------ */
 
-/* Rows that are added for a row of cells: of the last axis but one, of the one before, ... Lanes add
- * none, but visit a plane of windows once for every tap of the axes before. */
+/* Rows that are added for a row of cells: of the last axis but one, of the one before, ... Lanes
+ * add none, but visit a plane of windows once for every tap of the axes before. */
 static bool rows_are_few(const tarn_problem *p)
 {
     int64_t rows = 0, each = 1;
