@@ -15,13 +15,13 @@ import tempfile
 MOST_LIBRARY = 3_000_000  # libtarn.so, stripped
 MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "forward.c forward_down.c forward_across.c forward_write.c": 110_000,
-    "lanes.c lanes_tile.c": 32_000,
+    "lanes.c lanes_tile.c": 45_000,
     "backward_mean.c": 68_000,
     "backward_winners.c": 83_000,
     "portable.c": 240_000,
     "small.c": 31_000,
-    "row_ops_portable.c": 265_000,
-    "row_ops_avx2.c": 225_000,
+    "row_ops_portable.c": 345_000,
+    "row_ops_avx2.c": 285_000,
     "row_ops_avx512.c": 240_000,
     "portable_weights.c": 100_000,
     "avx2_weights.c": 101_000,
