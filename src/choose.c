@@ -81,7 +81,8 @@ static bool rows_are_contiguous(const tarn_problem *problem, tarn_pass pass)
     return reads && writes;
 }
 
-/* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if they are
+/* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if
+ * they are
  * turned. Short integers are summed in f32. */
 static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 {
@@ -187,7 +188,8 @@ const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_ke
 
 /* ---- Rows or lanes -------------------------------------------------------------------------- */
 
-/* What an output costs, for each vector of the dtype: for each tap, each cell of x and by itself. In
+/* What an output costs, for each vector of the dtype: for each tap, each cell of x and by
+ * itself. In
  * nanoseconds, as fitted to random problems on one machine; their ratios are what counts. */
 typedef struct {
     float tap, cell, output;
