@@ -76,7 +76,8 @@ static bool rows_are_contiguous(const tarn_problem *problem, tarn_pass pass)
     return reads && writes;
 }
 
-/* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if they are
+/* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if
+ * they are
  * turned. Short integers are summed in f32. */
 static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 {
@@ -176,7 +177,8 @@ const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_ke
 
 /* ---- Rows or lanes -------------------------------------------------------------------------- */
 
-/* What an output costs, for each vector of the dtype: for each tap, each cell of x and by itself. In
+/* What an output costs, for each vector of the dtype: for each tap, each cell of x and by
+ * itself. In
  * nanoseconds, as fitted to random problems on one machine; their ratios are what counts. */
 typedef struct {
     float tap, cell, output;
@@ -207,8 +209,8 @@ static double rows_cost(const tarn_problem *problem, bool codes)
 {
     enum { CHANNELS, FEW_CHANNELS, SLIDING, EVERY_SECOND, TURNED, WAYS };
     static const cost costs[2][WAYS] = {
-        {{0.4f, 0.55f, 0}, {3, 10, 30}, {0.05f, 0.85f, 2.4f}, {0.04f, 0.85f, 0.1f}, {0, 0.05f, 36}},
-        {{1, 13, 1}, {8, 10, 550}, {0.5f, 6.6f, 6}, {0.3f, 3.1f, 5.2f}, {14, 1, 8}},
+        {{0.35f, 0.85f, 0}, {2.7f, 12, 29}, {0.05f, 1.2f, 1.5f}, {0.15f, 0.5f, 0}, {0, 0.15f, 29}},
+        {{0.15f, 15, 2}, {8, 10, 560}, {0.3f, 3.5f, 10}, {0.4f, 2.4f, 5}, {15, 1, 8}},
     };
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
     double taps = 0, cells = 1;
@@ -223,9 +225,9 @@ static double rows_cost(const tarn_problem *problem, bool codes)
               : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
                                                                     : TURNED;
     cost c = costs[converts(problem) || flips(problem)][way];
-    c.tap *= codes ? 3.3f : 1;
+    c.tap *= codes ? 2.7f : 1;
     c.output *= codes ? 2 : 1;
-    double rings = problem->spatial > 2 ? 2.9 : 1; /* on the axes before the last two */
+    double rings = problem->spatial > 2 ? 2.8 : 1; /* on the axes before the last two */
     return cost_of(c, taps, cells) * rings;
 }
 
@@ -261,15 +263,15 @@ static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector
     enum { TILE_BYTES = 20 << 10 };
     static const cost costs[2][2][2] = {
         /* turned, sums, converts */
-        {{{0.24f, 0, 2}, {1, 0.33f, 1.1f}}, {{0.8f, 0, 13}, {2.1f, 0.1f, 0.4f}}},
-        {{{0.5f, 0.35f, 0.8f}, {2.35f, 1, 0.2f}}, {{1.1f, 0.45f, 0.1f}, {2.6f, 0.2f, 4}}}};
+        {{{0.2f, 0.1f, 1.3f}, {0.7f, 0.3f, 0.8f}}, {{1, 0, 16}, {1.9f, 0.05f, 0.2f}}},
+        {{{0.55f, 0.15f, 0.4f}, {2.4f, 0.2f, 0.1f}}, {{0.9f, 0.4f, 0}, {2.2f, 0.05f, 5}}}};
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes,
             planes = problem->planes;
     bool turned = pixel < 16, sums = problem->op == TARN_AVG;
     int64_t width = vector / bytes;
     cost c = costs[turned][sums][converts(problem)];
     c.tap *= codes ? 1.9f : 1;
-    c.output *= codes ? 1.2f : 1;
+    c.output *= codes ? 1.3f : 1;
     double taps = (double)taps_of(problem), waste = 1, cells;
     if (turned) {
         const tarn_axis *axis = &problem->axis[0];

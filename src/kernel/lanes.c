@@ -1,4 +1,5 @@
-/* The engine "lanes": what is computed in, boxes, and what takes the lanes. See lanes.h for the idea. */
+/* The engine "lanes": what is computed in, boxes, and what takes the lanes. See lanes.h for the
+ * idea. */
 #include "lanes.h"
 #include "engines.h"
 
@@ -191,7 +192,8 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
 
 /* ---- Lanes of planes and bands -------------------------------------------------------------- */
 
-/* The axes for `windows` windows on the first one: of bands, each as if x had no border there. False
+/* The axes for `windows` windows on the first one: of bands, each as if x had no border there.
+ * False
  * if a window does not fit then. */
 static bool set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, int64_t windows)
 {

@@ -1,4 +1,5 @@
-/* The engine "lanes": max, min and avg of any window, with winners, indices and tangents on request.
+/* The engine "lanes": max, min and avg of any window, with winners, indices and tangents on
+ * request.
  *
  *     x -> cells -> windows, lane by lane -> results
  *
@@ -100,7 +101,8 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box);
 /* ... for a plan, before its first box. */
 void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan);
 
-/* Steps `at`, the last of `axes` axes first, through the box of `n` from `from` on; false at its end. */
+/* Steps `at`, the last of `axes` axes first, through the box of `n` from `from` on; false at its
+ * end. */
 static inline bool next_in_box(int64_t *at, const int64_t *from, const int64_t *n, int axes)
 {
     for (int a = axes - 1; a >= 0; a--) {

@@ -1,4 +1,5 @@
-/* The engine "lanes", a box of outputs: fill the tile, fold windows, write. See lanes.h for the idea. */
+/* The engine "lanes", a box of outputs: fill the tile, fold windows, write. See lanes.h for the
+ * idea. */
 #include "lanes.h"
 
 static void set_cells(lanes_state *s, lanes_box *box);
@@ -63,7 +64,8 @@ static void set_cells(lanes_state *s, lanes_box *box)
 
 /* ---- The tile ------------------------------------------------------------------------------- */
 
-/* From which axis on a box is one run of elements, where each axis steps over all that the next ones
+/* From which axis on a box is one run of elements, where each axis steps over all that the next
+ * ones
  * have; `first` is the least that is asked for. */
 static int run_axis(const tarn_problem *p, int operand, const int64_t *n, int64_t channels,
                     int first)
@@ -134,7 +136,8 @@ static void turn_cells(lanes_state *s, char *to, const int64_t *c, int64_t n)
             clear_lane(plan, to, k, n);
 }
 
-/* Bands of a single axis: columns that all lanes have are turned, others are filled lane by lane. */
+/* Bands of a single axis: columns that all lanes have are turned, others are filled lane by
+ * lane. */
 static void turn_line(lanes_state *s, const lanes_box *box)
 {
     const lanes_plan *plan = s->plan;
@@ -152,7 +155,8 @@ static void turn_line(lanes_state *s, const lanes_box *box)
     }
 }
 
-/* Whether windows read cell c, as far as the axes before `axes` tell: large strides leave rows out. */
+/* Whether windows read cell c, as far as the axes before `axes` tell: large strides leave rows
+ * out. */
 static bool is_read(const lanes_plan *plan, const int64_t *c, int axes)
 {
     for (int a = 0; a < axes; a++) {
@@ -269,7 +273,8 @@ static void set_first_codes(lanes_state *s, int64_t o)
     }
 }
 
-/* How many of `waiting` sums term j of a list takes in, it being one of 2^level; see row_lanes.inc. */
+/* How many of `waiting` sums term j of a list takes in, it being one of 2^level; see
+ * row_lanes.inc. */
 static int take_in(int64_t j, int level, int64_t lo, bool last, int *waiting)
 {
     int pops = last ? *waiting : 0;
@@ -561,7 +566,8 @@ static void look_up_some(const lanes_state *s, const int32_t *taps, int64_t n, i
         look_up_run(s, taps, n, which, place, step, from, to, 8);
 }
 
-/* A pixel's winners; or, of one channel, those of windows that slide and are written side by side. */
+/* A pixel's winners; or, of one channel, those of windows that slide and are written side by
+ * side. */
 static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
                     int64_t n, int operand, int which)
 {

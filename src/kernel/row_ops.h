@@ -116,7 +116,8 @@ typedef struct tarn_lane_span {
     int32_t alike; /* windows from this one on that have the same taps, evenly apart */
 } tarn_lane_span;
 
-/* A step of a sum: n taps, 1 to 4, in halves, from `at` on; the sum of them takes in as many of those
+/* A step of a sum: n taps, 1 to 4, in halves, from `at` on; the sum of them takes in as many of
+ * those
  * that wait as `pops` says, and waits itself then. */
 typedef struct tarn_lane_step {
     int64_t at;
@@ -247,13 +248,15 @@ typedef struct tarn_row_ops {
 
     /* ---- Windows that walk cells ---- */
 
-    /* The greatest taps, as values; true if a tap is what the keys cannot order (NaN; of f16 and bf16
+    /* The greatest taps, as values; true if a tap is what the keys cannot order (NaN; of f16 and
+     * bf16
      * -0, too), in which case results may be anything. Where no tap is above the least there is, an
      * infinity of floats, the code is that of first_codes. KEY_ORDER_... have codes only, and no
      * values that tell. */
     bool (*best_lanes[KEYS])(const tarn_lane_row *row);
     bool (*best_codes_lanes[KEYS])(const tarn_lane_row *row);
-    /* Sums in halves [S2]: f64 of f64, i32 and u32, f32 of others up to 32 bits. As `sum`; false. */
+    /* Sums in halves [S2]: f64 of f64, i32 and u32, f32 of others up to 32 bits. As `sum`;
+     * false. */
     bool (*sum_lanes[TARN_DTYPES])(const tarn_lane_row *row);
 
     /* ---- Between rows and columns, by width ---- */
