@@ -260,7 +260,7 @@ tarn_status tarn_most_alive(const tarn_block *blocks, int count, int steps,
 tarn_status tarn_pack_blocks(tarn_block *blocks, int count, int steps,
                              const tarn_allocator *allocator, int64_t *top, tarn_error *error)
 {
-    int64_t most;
+    int64_t most = 0;
     tarn_status status = pack_along_steps(blocks, count, steps, allocator, top, error);
     if (!status)
         status = tarn_most_alive(blocks, count, steps, allocator, &most, error);
