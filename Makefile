@@ -207,4 +207,4 @@ clean: ## Remove build/
 	rm -rf build
 
 help: ## Show this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile | expand -t 20

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include "executor.h"
+#include "float_state.h"
 #include "shape.h"
 
 #include <stdio.h>
@@ -195,9 +196,11 @@ static tarn_status choose_kernels(tarn_plan *plan, uint32_t isa, tarn_error *err
                          "no kernel family is left: the options allow 0x%x; this machine and "
                          "the environment variable TARN_ISA allow 0x%x",
                          (unsigned)isa, (unsigned)tarn_isa_available());
+    uint64_t former = set_float_state(); /* costs are estimated, and nothing must trap */
     for (int pass = 0; pass < TARN_PASSES; pass++)
         if (pass_exists(problem, (tarn_pass)pass))
             plan->kernel[pass] = tarn_choose_kernel(problem, (tarn_pass)pass, allowed);
+    restore_float_state(former);
     return TARN_OK;
 }
 

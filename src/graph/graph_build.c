@@ -365,14 +365,6 @@ tarn_status tarn_graph_concat(tarn_graph *graph, int count, const tarn_value *va
     return push(graph, &d, value, error);
 }
 
-static bool is_empty_view(const tarn_view *view)
-{
-    for (int a = 0; a < view->rank; a++)
-        if (view->shape[a] == 0)
-            return true;
-    return false;
-}
-
 tarn_status tarn_graph_reshape(tarn_graph *graph, tarn_value x, int rank, const int64_t *shape,
                                tarn_value *value, tarn_error *error)
 {
@@ -385,7 +377,7 @@ tarn_status tarn_graph_reshape(tarn_graph *graph, tarn_value x, int rank, const 
     const tarn_node *from = graph_node(graph, x);
     if ((status = set_dense(&d, from->view.dtype, rank, shape, error)))
         return status;
-    if (d.node.bytes != from->bytes || is_empty_view(&d.node.view) != is_empty_view(&from->view)) {
+    if (d.node.bytes != from->bytes) { /* 0 for empty ones only */
         long long size = (long long)tarn_dtype_size(from->view.dtype);
         return tarn_fail(error, TARN_BAD_SHAPE, NO_AXIS,
                          "the shape has %lld elements, the value has %lld",
