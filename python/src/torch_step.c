@@ -257,6 +257,15 @@ PyObject *torch_pool(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return way < TO_RUN ? leave(way) : go(state, way, pool, args[1], Py_False, FRAME_ANY);
 }
 
+/* The step, if the object is one and PyTorch is set up; NULL with TypeError. */
+static step_object *checked_step(const module_state *state, PyObject *object)
+{
+    if (state->torch && Py_TYPE(object) == state->step_type)
+        return (step_object *)object;
+    PyErr_SetString(PyExc_TypeError, "not a step of tarn.torch");
+    return NULL;
+}
+
 /* Has autograd's node keep the step, and what the backward needs: winners, x, or for means nothing. */
 static int keep(const torch_hooks *torch, PyObject *node, PyObject *step, PyObject *saved)
 {
@@ -274,9 +283,9 @@ static int keep(const torch_hooks *torch, PyObject *node, PyObject *step, PyObje
 PyObject *torch_forward(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     module_state *state = PyModule_GetState(module);
-    if (check_count(count, 3))
+    step_object *step = check_count(count, 3) ? NULL : checked_step(state, args[2]);
+    if (!step)
         return NULL;
-    step_object *step = (step_object *)args[2];
     bool keeps = keeps_winners(&step->pool);
     pooling call = {.pool = &step->pool,
                     .pass = keeps ? TARN_FORWARD_SAVED : TARN_FORWARD,
@@ -367,27 +376,37 @@ static int is_simple(module_state *state, const tarn_pool *pool, PyObject *saved
                                : is_ordinary(state, first);
 }
 
+/* The gradient for a step that has run forward, and what its node saved. */
+static PyObject *find_gradient(module_state *state, step_object *step, PyObject *saved,
+                               PyObject *gy)
+{
+    int simple = is_simple(state, &step->pool, saved, gy);
+    if (simple < 0)
+        return NULL;
+    if (simple)
+        return run_backward(state->torch, step, saved, gy);
+    return PyObject_CallFunctionObjArgs(state->torch->hook[BY_OPERATORS], step, saved, gy, NULL);
+}
+
 /* (node, gy): the backward of the autograd function, (gx, None). */
 PyObject *torch_backward(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     module_state *state = PyModule_GetState(module);
     const torch_hooks *torch = state->torch;
-    PyObject *saved = NULL, *gx = NULL, *both = NULL;
-    if (check_count(count, 2))
+    if (check_count(count, 2) || (!torch && !checked_step(state, args[0])))
         return NULL;
-    PyObject *step = PyObject_GetAttr(args[0], torch->step);
+    PyObject *object = PyObject_GetAttr(args[0], torch->step), *saved = NULL, *gx = NULL;
+    step_object *step = object ? checked_step(state, object) : NULL;
     if (step)
         saved = PyObject_GetAttr(args[0], torch->saved);
-    int simple = saved ? is_simple(state, &((step_object *)step)->pool, saved, args[1]) : -1;
-    if (simple == 1)
-        gx = run_backward(torch, (step_object *)step, saved, args[1]);
-    else if (simple == 0)
-        gx = PyObject_CallFunctionObjArgs(torch->hook[BY_OPERATORS], step, saved, args[1], NULL);
-    if (gx)
-        both = PyTuple_Pack(2, gx, Py_None);
+    if (saved && PyTuple_Check(saved) && step->plan)
+        gx = find_gradient(state, step, saved, args[1]);
+    else if (saved)
+        PyErr_SetString(PyExc_TypeError, "a step that has not run forward");
+    PyObject *both = gx ? PyTuple_Pack(2, gx, Py_None) : NULL;
     Py_XDECREF(gx);
     Py_XDECREF(saved);
-    Py_XDECREF(step);
+    Py_XDECREF(object);
     return both;
 }
 

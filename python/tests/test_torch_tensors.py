@@ -207,6 +207,16 @@ def test_the_layout_does_not_depend_on_gradients(shape, cut):
         assert torch.ops.tarn.pool(x, "max k2s2").stride() == pool(x, 2).stride()
 
 
+def test_the_functions_below_check_for_themselves():
+    from tarn import _core
+    x = image()
+    with pytest.raises(TypeError, match="step"):
+        _core.torch_forward(None, x, 5)
+    node = type("Node", (), {"step": 5, "saved_tensors": ()})()
+    with pytest.raises(TypeError, match="step"):
+        _core.torch_backward(node, x)
+
+
 def test_unpool_refuses_what_it_cannot_do():
     x, where = torch.zeros(1, 1, 2, 2, 2), torch.zeros(1, 1, 2, 2, 2, dtype=torch.int64)
     for call in (lambda: T.max_unpool3d(x, where, [1, 1]), lambda: tarn.max_unpool3d(x, where, ()),
