@@ -30,11 +30,6 @@ static bool spec_accepts(const tarn_problem *problem, tarn_pass pass)
     return true;
 }
 
-static bool strips_accept(const tarn_problem *problem, tarn_pass pass)
-{
-    return problem->op == TARN_SMOOTH || problem->op == TARN_LP || shares_ties(problem, pass);
-}
-
 /* Whether sums of integers are exact in f64. */
 static bool means_are_exact(const tarn_problem *problem)
 {
@@ -121,16 +116,10 @@ static bool backward_winners_accepts(const tarn_problem *problem, tarn_pass pass
            is_backward(pass) && !shares_ties(problem, pass);
 }
 
-/* Windows that fit the rings of weights.inc. */
 static bool weights_accept(const tarn_problem *problem, tarn_pass pass)
 {
     (void)pass;
-    for (int a = 0; a < problem->spatial; a++) {
-        const tarn_axis *axis = &problem->axis[a];
-        if (axis->adaptive || axis->kernel > 8 || axis->stride > 16 || axis->dilation > 1)
-            return false;
-    }
-    return problem->op == TARN_SMOOTH && problem->spatial <= 2;
+    return problem->op == TARN_SMOOTH || problem->op == TARN_LP;
 }
 
 /* One plane of few taps, without padding or dilation. */
@@ -316,7 +305,7 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
     case TARN_MAX:
     case TARN_MIN:
         if (shares_ties(problem, pass))
-            return (choice){ENGINE_STRIPS, "row by row in plain C, as equal taps share"};
+            return (choice){ENGINE_TIES, "by tops of windows, as equal taps share"};
         if (pass != TARN_VJP_SAVED && !codes_fit(problem))
             return (choice){ENGINE_SPEC,
                             "window by window, as taps are beyond counting in 32 bits"};
@@ -331,12 +320,8 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
         if (is_backward(pass))
             return (choice){ENGINE_BACKWARD_MEAN, "along the row first, then down"};
         return choose_forward(problem, pass, vector);
-    case TARN_SMOOTH:
-        if (weights_accept(problem, pass))
-            return (choice){ENGINE_WEIGHTS, "each weight once, as windows are small"};
-        return (choice){ENGINE_STRIPS, "row by row in plain C, as windows are large or dilated"};
     default:
-        return (choice){ENGINE_STRIPS, "row by row in plain C, as all of lp"};
+        return (choice){ENGINE_WEIGHTS, "each weight once, sums in boxes of windows"};
     }
 }
 

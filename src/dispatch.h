@@ -8,13 +8,13 @@
 /* Each is one idea; those with vectors are compiled for several families. */
 typedef enum {
     ENGINE_SPEC,             /* src/spec: everything */
-    ENGINE_STRIPS,           /* smooth max, lp, and shared ties, in plain C */
     ENGINE_SMALL,            /* one plane of few taps, in plain C */
     ENGINE_FORWARD,          /* values, winners, indices and tangents of max, min and avg */
     ENGINE_LANES,            /* the same, a plane for each lane of a vector */
     ENGINE_BACKWARD_MEAN,    /* gradients of avg */
     ENGINE_BACKWARD_WINNERS, /* gradients of max and min */
-    ENGINE_WEIGHTS           /* smooth max of small windows */
+    ENGINE_TIES,             /* derivatives of max and min that equal taps share */
+    ENGINE_WEIGHTS           /* smooth max and lp */
 } tarn_engine_id;
 
 /* One row of kernels.def. */

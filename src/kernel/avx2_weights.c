@@ -1,7 +1,8 @@
-/* Smooth max of small windows, for x86-64 with AVX2. */
+/* Row operations of smooth max, Lp and ties, for x86-64 with AVX2. */
 #define ISA_AVX2
 #include "isa_begin.h"
 #ifdef PREFIX
-#include "weights.inc"
+#include "weight_ops.inc"
+#include "tie_ops.inc"
 #endif
 #include "isa_end.h"

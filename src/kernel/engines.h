@@ -4,6 +4,8 @@
 #define TARN_ENGINES_H
 
 #include "row_ops.h"
+#include "tie_ops.h"
+#include "weight_ops.h"
 
 /* As tarn_kernel, with the row operations to use. The pass is told by the tensors that are there.
  * */
@@ -15,5 +17,12 @@ tarn_engine tarn_engine_lanes;   /* the same */
 tarn_engine tarn_engine_backward_mean; /* avg: VJP */
 tarn_engine
     tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */
+
+/* The same with operations of their own. */
+void tarn_engine_weights(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
+                         int64_t end, const tarn_weight_ops *ops); /* smooth max, lp */
+void tarn_engine_ties(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
+                      int64_t end,
+                      const tarn_tie_ops *ops); /* max, min, rules `all` and `split`: derivatives */
 
 #endif

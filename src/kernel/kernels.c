@@ -2,7 +2,6 @@
  * exists once for each dtype, behind one function. The tensors that are there tell the pass. */
 #include "../dispatch.h"
 #include "engines.h"
-#include "strips.h"
 
 /* ---- By dtype ------------------------------------------------------------------------------- */
 
@@ -56,27 +55,6 @@ void tarn_spec(const tarn_problem *problem, const tarn_tensors *tensors, int64_t
     (*kernels)[problem->dtype](problem, tensors, begin, end);
 }
 
-/* ---- Strips --------------------------------------------------------------------------------- */
-
-void tarn_strips(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
-                 int64_t end)
-{
-    static const kernels_by_dtype forward[TARN_OPS] = {
-        [TARN_MAX] = {OF_FLOATS(NO_EXTREMES, tarn_portable_extreme_jvp)},
-        [TARN_MIN] = {OF_FLOATS(NO_EXTREMES, tarn_portable_extreme_jvp)},
-        [TARN_SMOOTH] = {OF_FLOATS(NO_SMOOTH, tarn_portable_smooth)},
-        [TARN_LP] = {OF_FLOATS(NO_LP, tarn_portable_lp)},
-    };
-    static const kernels_by_dtype backward[TARN_OPS] = {
-        [TARN_MAX] = {OF_FLOATS(NO_EXTREMES, tarn_portable_extreme_vjp)},
-        [TARN_MIN] = {OF_FLOATS(NO_EXTREMES, tarn_portable_extreme_vjp)},
-        [TARN_SMOOTH] = {OF_FLOATS(NO_SMOOTH, tarn_portable_smooth_vjp)},
-        [TARN_LP] = {OF_FLOATS(NO_LP, tarn_portable_lp_vjp)},
-    };
-    const kernels_by_dtype *kernels = tensors->base[TARN_GX] ? backward : forward;
-    kernels[problem->op][problem->dtype](problem, tensors, begin, end);
-}
-
 /* ---- Small planes --------------------------------------------------------------------------- */
 
 DECLARE_WIDE_FLOATS(tarn_small_values)
@@ -112,29 +90,21 @@ void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_
 
 /* ---- Families ------------------------------------------------------------------------------- */
 
-#define ENGINE(family, engine, omitted)                                                            \
+#define ENGINE(family, engine, ops, omitted)                                                       \
     void tarn_##family##_##engine(const tarn_problem *problem, const tarn_tensors *tensors,        \
                                   int64_t begin, int64_t end)                                      \
     {                                                                                              \
         if (!(omitted))                                                                            \
-            tarn_engine_##engine(problem, tensors, begin, end, &tarn_##family##_row_ops);          \
+            tarn_engine_##engine(problem, tensors, begin, end, &tarn_##family##_##ops);            \
     }
 
 #define FAMILY(family)                                                                             \
-    ENGINE(family, forward, (NO_EXTREMES && NO_AVG))                                               \
-    ENGINE(family, lanes, (NO_EXTREMES && NO_AVG))                                                 \
-    ENGINE(family, backward_mean, NO_AVG)                                                          \
-    ENGINE(family, backward_winners, NO_EXTREMES)                                                  \
-    DECLARE_FLOATS(tarn_##family##_small_smooth)                                                   \
-    DECLARE_FLOATS(tarn_##family##_small_smooth_vjp)                                               \
-    void tarn_##family##_weights(const tarn_problem *problem, const tarn_tensors *tensors,         \
-                                 int64_t begin, int64_t end)                                       \
-    {                                                                                              \
-        static const kernels_by_dtype kernels[] = {                                                \
-            {OF_FLOATS(NO_SMOOTH, tarn_##family##_small_smooth)},                                  \
-            {OF_FLOATS(NO_SMOOTH, tarn_##family##_small_smooth_vjp)}};                             \
-        kernels[tensors->base[TARN_GX] != NULL][problem->dtype](problem, tensors, begin, end);     \
-    }
+    ENGINE(family, forward, row_ops, (NO_EXTREMES && NO_AVG))                                      \
+    ENGINE(family, lanes, row_ops, (NO_EXTREMES && NO_AVG))                                        \
+    ENGINE(family, backward_mean, row_ops, NO_AVG)                                                 \
+    ENGINE(family, backward_winners, row_ops, NO_EXTREMES)                                         \
+    ENGINE(family, ties, tie_ops, NO_EXTREMES)                                                     \
+    ENGINE(family, weights, weight_ops, (NO_SMOOTH && NO_LP))
 
 FAMILY(portable)
 #if HAVE_AVX2

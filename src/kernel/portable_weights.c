@@ -1,7 +1,8 @@
-/* Smooth max of small windows, for what every machine has. */
+/* Row operations of smooth max, Lp and ties, for what every machine has. */
 #define ISA_BASELINE
 #include "isa_begin.h"
 #ifdef PREFIX
-#include "weights.inc"
+#include "weight_ops.inc"
+#include "tie_ops.inc"
 #endif
 #include "isa_end.h"

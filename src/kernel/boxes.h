@@ -1,0 +1,76 @@
+/* Rows of a box, piece by piece: how the engines that fold (fold.h) walk tensors. */
+#ifndef TARN_BOXES_H
+#define TARN_BOXES_H
+
+#include "fold.h"
+
+enum { PIECE = 128 }; /* numbers that go together */
+
+/* A walk over a box in row-major order, by rows, and these by pieces. */
+typedef struct {
+    int inner;
+    int64_t lanes;
+    int64_t place[TARN_MAX_SPATIAL]; /* of the piece */
+    int64_t pixels, n;               /* in it; numbers in it */
+    int64_t at;                      /* numbers before it */
+} walk;
+
+static inline walk first_piece(int axes, int64_t lanes, const box *b)
+{
+    walk w = {
+        .inner = axes - 1, .lanes = lanes, .pixels = min_i64(PIECE / lanes, b->count[axes - 1])};
+    memcpy(w.place, b->from, sizeof w.place);
+    w.n = w.pixels * lanes;
+    return w;
+}
+
+static inline bool next_piece(const box *b, walk *w)
+{
+    int64_t *column = &w->place[w->inner], end = b->from[w->inner] + b->count[w->inner];
+    w->at += w->n;
+    *column += w->pixels;
+    if (*column == end) {
+        *column = b->from[w->inner];
+        if (!next_place(w->inner, b, w->place))
+            return false;
+    }
+    w->pixels = min_i64(PIECE / w->lanes, end - *column);
+    w->n = w->pixels * w->lanes;
+    return true;
+}
+
+/* Where a place lies in an array of a box, in pixels. */
+static inline int64_t place_in(int axes, const box *b, const int64_t *place)
+{
+    int64_t at = 0;
+    for (int k = 0; k < axes; k++)
+        at = at * b->count[k] + place[k] - b->from[k];
+    return at;
+}
+
+/* Makes one row of rows of a box that follow each other without a gap, in two tensors and in
+ * the array `all` that the box is part of: its places then go on beyond the end of a row. */
+static inline void join_rows(const tarn_problem *p, const box *all, int operand, int other, box *b)
+{
+    const int inner = p->spatial - 1;
+    int64_t below = b->count[inner];
+    for (int k = inner - 1; k >= 0; k--) {
+        const int64_t *one = p->stride[operand], *two = p->stride[other], row = b->count[inner];
+        if (below != all->count[k + 1] || one[k] != row * one[inner] || two[k] != row * two[inner])
+            return;
+        below = b->count[k];
+        b->count[inner] *= below;
+        b->count[k] = 1;
+    }
+}
+
+/* The results of a slab. */
+static inline box whole_box(const fold *f, const tarn_slab *slab)
+{
+    box b = {{slab->lo}, {slab->hi - slab->lo}};
+    for (int k = 1; k < f->axes; k++)
+        b.count[k] = f->axis[k].results;
+    return b;
+}
+
+#endif

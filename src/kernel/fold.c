@@ -1,0 +1,416 @@
+/* Folds in boxes: see fold.h. Plain C; elements are added by row operations. */
+#include "fold.h"
+
+/* ---- Lists ---------------------------------------------------------------------------------- */
+
+static tarn_span list_of(const fold_axis *a, int64_t result)
+{
+    tarn_span list = a->backward ? cell_windows(a->axis, result) : window_taps(a->axis, result);
+    if (a->backward && a->irregular) /* one or two windows: where others would be does not matter */
+        list = (tarn_span){.n = list.hi - list.lo,
+                           .hi = list.hi - list.lo,
+                           .first = span_at(&list, list.lo),
+                           .step = 1};
+    return list;
+}
+
+/* Results so far apart have lists that are alike, */
+static int64_t period_of(const fold_axis *a)
+{
+    return a->irregular ? a->count : a->backward ? min_i64(a->axis->stride, a->count) : 1;
+}
+
+/* but so many sources further on. A stride that no result takes may be too long to compute with. */
+static int64_t stride_of(const fold_axis *a)
+{
+    return a->backward || period_of(a) == a->count ? 1 : a->axis->stride;
+}
+
+/* Sets the block to the entries [entry,entry+entries) of every list; false if none of their
+ * sources exists. */
+static bool set_block(fold_axis *a, int64_t entry, int64_t entries)
+{
+    const int64_t period = period_of(a), stride = stride_of(a);
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    for (int64_t q = 0; q < period; q++) {
+        tarn_span list = list_of(a, a->from + q);
+        int64_t last = min_i64(list.n, entry + entries) - 1;
+        if (last < entry)
+            continue;
+        start = min_i64(start, span_at(&list, entry));
+        end = max_i64(end, span_at(&list, last) + (a->count - 1 - q) / period * stride + 1);
+    }
+    a->entry = entry;
+    a->entries = entries;
+    a->start = start;
+    a->width = start < end ? end - start : 0;
+    return start < end && start < a->sources && end > 0;
+}
+
+/* ---- Sums ----------------------------------------------------------------------------------- */
+
+enum { TILE_BYTES = 256, RUN_BYTES = 2048, LEAST_CHANNELS = 4, MOST_SPARSE = 8 };
+
+/* Lists of entries that lie side by side become half as long, and so on. */
+static void fold_pairs(const fold_sum *sum, char *to, const char *from, int64_t k)
+{
+    alignas(16) char half[2][LONGEST_BLOCK / 2 * 8 + 2 * SCRATCH_SLACK];
+    const int64_t bytes = sum->bytes;
+    for (int turn = 0; k > 1; turn = !turn) {
+        sum->pairs(half[turn], from, 2, 1, k / 2);
+        if (k % 2)
+            memcpy(half[turn] + k / 2 * bytes, from + (k - 1) * bytes, (size_t)bytes);
+        k = k / 2 + k % 2;
+        from = half[turn];
+    }
+    memcpy(to, from, (size_t)bytes);
+}
+
+/* More entries than an operation takes at once: first blocks of them, then their sums. */
+static void fold_blocks(const fold_sum *sum, char *to, const char *from, int64_t k,
+                        int64_t tap_step, int64_t channels)
+{
+    alignas(16) char tile[MOST_SUMMED * TILE_BYTES + SCRATCH_SLACK];
+    const int64_t bytes = sum->bytes, most = TILE_BYTES / bytes;
+    for (int64_t c = 0; c < channels; c += most) {
+        const int64_t n = min_i64(most, channels - c);
+        int64_t blocks = 0;
+        for (int64_t j = 0; j < k; j += MOST_SUMMED, blocks++)
+            sum->pixels(tile + blocks * TILE_BYTES, 0, from + (c + j * tap_step) * bytes,
+                        min_i64(k - j, MOST_SUMMED), tap_step, 0, n, 1);
+        sum->pixels(to + c * bytes, 0, tile, blocks, most, 0, n, 1);
+    }
+}
+
+/* As sum_pixels, of up to LONGEST_BLOCK entries. */
+static void fold_pixels(const fold_sum *sum, char *to, int64_t to_step, const char *from, int64_t k,
+                        int64_t tap_step, int64_t pixel_step, int64_t channels, int64_t n)
+{
+    const int64_t bytes = sum->bytes;
+    if (k <= MOST_SUMMED && (channels > 1 || k < LEAST_CHANNELS || tap_step > 1 || !sum->pairs)) {
+        sum->pixels(to, to_step, from, k, tap_step, pixel_step, channels, n);
+        return;
+    }
+    for (int64_t o = 0; o < n; o++, to += to_step * bytes, from += pixel_step * bytes)
+        if (channels == 1 && tap_step == 1 && sum->pairs)
+            fold_pairs(sum, to, from, k);
+        else
+            fold_blocks(sum, to, from, k, tap_step, channels);
+}
+
+/* Pixels of few elements, `from_step` apart, to where others are, `to_step` apart. */
+static void copy_pixels(int64_t bytes, char *to, int64_t to_step, const char *from,
+                        int64_t from_step, int64_t channels, int64_t n)
+{
+#define COPY(type)                                                                                 \
+    for (int64_t o = 0; o < n; o++)                                                                \
+        for (int64_t c = 0; c < channels; c++)                                                     \
+            ((type *)(void *)to)[o * to_step + c] =                                                \
+                ((const type *)(const void *)from)[o * from_step + c];
+    typedef struct {
+        double pair[2];
+    } two;
+    if (bytes == sizeof(float)) {
+        COPY(float)
+    } else if (bytes == sizeof(double)) {
+        COPY(double)
+    } else {
+        COPY(two)
+    }
+#undef COPY
+}
+
+/* The same for pixels of any size. Few channels are summed for all columns, in vectors, and then
+ * picked, unless too many would be left out. */
+static void fold_phase(const fold_sum *sum, char *to, int64_t to_step, const char *from, int64_t k,
+                       int64_t tap_step, int64_t pixel_step, int64_t channels, int64_t n)
+{
+    alignas(16) char run[RUN_BYTES + SCRATCH_SLACK];
+    const int64_t bytes = sum->bytes, room = RUN_BYTES / bytes;
+    if (channels >= LEAST_CHANNELS || n == 1 || pixel_step > MOST_SPARSE * channels) {
+        fold_pixels(sum, to, to_step, from, k, tap_step, pixel_step, channels, n);
+        return;
+    }
+    const int64_t most = (room - channels) / pixel_step + 1;
+    for (int64_t o = 0; o < n; o += most) {
+        const int64_t some = min_i64(most, n - o);
+        fold_pixels(sum, run, 0, from + o * pixel_step * bytes, k, tap_step, 0,
+                    (some - 1) * pixel_step + channels, 1);
+        copy_pixels(bytes, to + o * to_step * bytes, to_step, run, pixel_step, channels, some);
+    }
+}
+
+/* Folds one axis: `before` rows of `width` sources become as many of `count` results, each of
+ * `behind` elements. */
+static void fold_along(fold *f, int depth, const char *sources, char *out)
+{
+    const fold_axis *a = axis_at(f, depth);
+    const int64_t period = period_of(a), stride = stride_of(a), bytes = f->sum->bytes;
+    int64_t before = 1, behind = f->lanes;
+    for (int d = 0; d < f->axes; d++) {
+        const fold_axis *other = axis_at(f, d);
+        if (other != a)
+            *(other < a ? &before : &behind) *= d < depth ? other->width : other->count;
+    }
+    const int64_t to_pitch = a->count * behind, pitch = a->width * behind;
+    for (int64_t q = 0; q < period; q++) {
+        const tarn_span list = list_of(a, a->from + q);
+        const int64_t n = min_i64(list.n - a->entry, a->entries),
+                      results = (a->count - 1 - q) / period + 1;
+        char *to = out + q * behind * bytes;
+        if (n <= 0) { /* of cells between windows, of a block beyond the end */
+            for (int64_t b = 0; b < before; b++)
+                for (int64_t k = 0; k < results; k++)
+                    f->absent(f, 0, to + (b * to_pitch + k * period * behind) * bytes, behind);
+            continue;
+        }
+        const int64_t tap_step = list.step * behind;
+        const char *from = sources + (span_at(&list, a->entry) - a->start) * behind * bytes;
+        if (results == 1 || (period == 1 && stride == 1))
+            fold_pixels(f->sum, to, to_pitch, from, n, tap_step, pitch, results * behind, before);
+        else
+            for (int64_t b = 0; b < before; b++)
+                fold_phase(f->sum, to + b * to_pitch * bytes, period * behind,
+                           from + b * pitch * bytes, n, tap_step, stride * behind, behind, results);
+    }
+}
+
+static void fold_halves(fold *f, int depth, int64_t entry, int64_t n, char *out);
+
+/* The sources of a block, all axes below folded. */
+static void fill_sources(fold *f, int depth, char *to)
+{
+    const fold_axis *a = axis_at(f, depth);
+    if (a->start >= a->sources || a->start + a->width <= 0)
+        f->absent(f, f->backward ? 0 : 1, to, array_size(f, depth));
+    else if (depth + 1 == f->axes)
+        f->load(f, to);
+    else
+        fold_halves(f, depth + 1, 0, axis_at(f, depth + 1)->longest, to);
+}
+
+/* Whether what is kept is of the box in hand but for the first axis, whose sources come later. */
+static bool is_below(const fold *f, const kept_sources *kept)
+{
+    bool below = kept->valid && kept->of.from[0] <= f->axis[0].start;
+    for (int k = 1; k < f->axes; k++) {
+        const fold_axis *a = &f->axis[k];
+        below &= kept->of.from[k] == (f->backward ? a->from : a->start) &&
+                 kept->of.count[k] == (f->backward ? a->count : a->width);
+    }
+    return below;
+}
+
+static char *slide_sources(fold *f, int depth)
+{
+    fold_axis *a = &f->axis[0];
+    kept_sources *kept = &f->kept[f->terms];
+    const fold_axis whole = *a;
+    const int64_t bytes = array_size(f, depth) / a->width * f->sum->bytes;
+    int64_t known = 0;
+    if (is_below(f, kept))
+        known = max_i64(min_i64(kept->of.from[0] + kept->of.count[0] - a->start, a->width), 0);
+    if (known > 0)
+        memmove(kept->array, kept->array + (a->start - kept->of.from[0]) * bytes,
+                (size_t)(known * bytes));
+    a->start += known;
+    a->width -= known;
+    if (a->width > 0)
+        fill_sources(f, depth, kept->array + known * bytes);
+    *a = whole;
+    kept->valid = true;
+    for (int k = 0; k < f->axes; k++) {
+        const fold_axis *other = &f->axis[k];
+        kept->of.from[k] = f->backward && k > 0 ? other->from : other->start;
+        kept->of.count[k] = f->backward && k > 0 ? other->count : other->width;
+    }
+    return kept->array;
+}
+
+static char *sources_of(fold *f, int depth)
+{
+    if (f->slides && axis_at(f, depth) == &f->axis[0])
+        return slide_sources(f, depth);
+    char *array = take(f->room, array_size(f, depth), f->sum->bytes);
+    fill_sources(f, depth, array);
+    return array;
+}
+
+/* The entries [entry,entry+n) of an axis, all axes below it folded. */
+static void fold_halves(fold *f, int depth, int64_t entry, int64_t n, char *out)
+{
+    fold_axis *a = axis_at(f, depth);
+    const int64_t size = array_size(f, depth - 1), used = f->room->used;
+    if (!set_block(a, entry, n)) {
+        for (int d = depth + 1; d < f->axes; d++)
+            n *= axis_at(f, d)->longest;
+        f->absent(f, a->irregular ? 0 : n, out, size); /* irregular: beyond the end of all lists */
+    } else if (n > a->block) {
+        const int64_t half = split_point(n), bytes = f->sum->bytes;
+        char *both = take(f->room, 2 * size, bytes);
+        fold_halves(f, depth, entry, half, both);
+        fold_halves(f, depth, entry + half, n - half, both + size * bytes);
+        f->sum->pixels(out, 0, both, 2, size, 0, size, 1);
+    } else {
+        fold_along(f, depth, sources_of(f, depth), out);
+    }
+    f->room->used = used;
+}
+
+void *tarn_fold_sums(fold *f, int terms, const fold_sum *sum)
+{
+    f->terms = terms;
+    f->sum = sum;
+    char *out = take(f->room, array_size(f, -1), sum->bytes);
+    fold_halves(f, 0, 0, axis_at(f, 0)->longest, out);
+    return out;
+}
+
+/* ---- Planning ------------------------------------------------------------------------------- */
+
+/* What a box, a row and a pixel of interleaved planes cost beside their sources, in sources. */
+enum { COST_OF_A_BOX = 200, COST_OF_A_ROW = 20, COST_OF_A_PIXEL = 6 };
+
+static double levels_of(const fold_axis *a)
+{
+    double levels = 0;
+    for (int64_t n = a->longest; n > a->block; n -= n / 2)
+        levels++;
+    return levels;
+}
+
+double tarn_planned_room(fold *f, int arrays, int terms)
+{
+    double size = (double)f->lanes, room = 0;
+    for (int d = 0; d < f->axes; d++)
+        size *= (double)axis_at(f, d)->most;
+    room += size * arrays;
+    for (int d = 0; d < f->axes; d++) {
+        const fold_axis *a = axis_at(f, d);
+        room += 2 * size * levels_of(a);
+        size *= planned_width(a) / (double)a->most;
+        room += size * (f->slides && a == &f->axis[0] ? terms : 1);
+    }
+    return room;
+}
+
+void tarn_keep_sources(fold *f, int terms, int64_t bytes)
+{
+    double size = (double)f->lanes;
+    for (int k = 0; k < f->axes; k++)
+        size *= k == 0 || !f->backward ? (double)(int64_t)planned_width(&f->axis[k])
+                                       : (double)f->axis[k].most;
+    for (int k = 0; k < terms && f->slides; k++)
+        f->kept[k].array = take(f->room, (int64_t)size, bytes);
+    forget_sources(f);
+}
+
+/* What is loaded for a result. A window as a source costs the cells that it does not share with
+ * others of its box. */
+static double planned_cost(fold *f)
+{
+    double rows = 1, results = (double)f->lanes, each = 1, loads = 1, pixels = 1;
+    for (int k = 0; k < f->axes; k++) {
+        const fold_axis *a = &f->axis[k];
+        const bool slides = k == 0 && f->slides;
+        const double width = slides ? a->pace * (double)a->most : planned_width(a);
+        loads *= (double)ceil_div(a->longest, a->block);
+        pixels *= width;
+        rows *= k < f->axes - 1 ? width : 1;
+        results *= (double)a->most;
+        each *= f->backward && !slides ? 1 + (double)(a->longest - 1) / width : 1;
+    }
+    const double pixel = (double)f->lanes + (f->interleaved ? COST_OF_A_PIXEL : 0);
+    return loads * each * (pixels * pixel + rows * COST_OF_A_ROW + COST_OF_A_BOX) / results;
+}
+
+/* Starts with boxes of one result and doubles what makes results cheapest, as long as there is
+ * room for so many elements. Returns what a result costs then. */
+static double plan_boxes(fold *f, int64_t lanes, double room, int arrays, int terms)
+{
+    for (;;) {
+        double least = planned_cost(f);
+        fold_axis best;
+        const int64_t best_lanes = f->lanes;
+        int which = -1;
+        for (int k = 0; k < f->axes; k++) {
+            const fold_axis now = f->axis[k];
+            for (int what = 1; what < (f->slides ? 2 : 4); what++) {
+                grow_axis(&f->axis[k], what);
+                double cost = planned_cost(f);
+                if (cost < least && tarn_planned_room(f, arrays, terms) <= room) {
+                    least = cost;
+                    best = f->axis[k];
+                    which = k;
+                }
+                f->axis[k] = now;
+            }
+        }
+        f->lanes = min_i64(2 * f->lanes, lanes);
+        if (planned_cost(f) < least && tarn_planned_room(f, arrays, terms) <= room)
+            continue;
+        f->lanes = best_lanes;
+        if (which < 0)
+            return least;
+        f->axis[which] = best;
+    }
+}
+
+void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, int arrays,
+                    int terms)
+{
+    f->interleaved = lanes > 1;
+    f->lanes = least_lanes;
+    lanes = min_i64(lanes, MOST_LANES);
+    fold slides = *f;
+    slides.slides = true;
+    for (int k = 0; k < f->axes; k++) {
+        fold_axis *a = &slides.axis[k];
+        a->block = a->longest;
+        slides.slides &= a->longest <= LONGEST_BLOCK;
+    }
+    double cost = plan_boxes(f, lanes, (double)room, arrays, terms);
+    if (slides.slides && tarn_planned_room(&slides, arrays, terms) <= (double)room &&
+        plan_boxes(&slides, lanes, (double)room, arrays, terms) < cost)
+        *f = slides;
+    for (int k = 0; k < f->axes; k++) { /* boxes of about the same size */
+        fold_axis *a = &f->axis[k];
+        a->most = ceil_div(a->results, ceil_div(a->results, a->most));
+    }
+}
+
+void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
+{
+    f->axes = p->spatial;
+    f->backward = backward;
+    f->slides = false;
+    for (int k = 0; k < p->spatial; k++) {
+        const tarn_axis *axis = &p->axis[k];
+        fold_axis *a = &f->axis[k];
+        *a = (fold_axis){.axis = axis,
+                         .backward = backward,
+                         .results = axis->out,
+                         .sources = axis->size,
+                         .most = 1,
+                         .block = 1};
+        a->irregular = axis->adaptive || (backward && axis->out <= 2);
+        a->longest = axis->kernel;
+        a->step = axis->adaptive ? 1 : axis->dilation;
+        a->pace = axis->adaptive ? (double)axis->size / (double)axis->out : (double)axis->stride;
+        if (!backward)
+            continue;
+        a->results = axis->size;
+        a->sources = axis->out;
+        a->longest = axis->adaptive      ? ceil_div(axis->out, axis->size) + 1
+                     : axis->stride == 1 ? axis->kernel
+                                         : (axis->kernel - 1) / axis->tap_step + 1;
+        a->step = axis->adaptive ? 1 : axis->stride == 1 ? axis->dilation : axis->window_step;
+        a->pace = 1 / a->pace;
+        if (axis->out <= 2) {
+            a->longest = axis->out;
+            a->step = 1;
+            a->pace = (double)axis->out / (double)axis->size;
+        }
+    }
+}
+

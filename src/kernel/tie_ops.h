@@ -1,0 +1,48 @@
+/* The row operations of max and min where equal taps share [M6], one table for each instruction
+ * set; the engine (ties.c) is plain C.
+ *
+ * Numbers are computed with in the type of sums: f64 for f64, f32 for the others. Rows are pixels
+ * of `lanes` elements, `step` bytes apart, and side by side in scratch; no more than these elements
+ * is read or written.
+ */
+#ifndef TARN_TIE_OPS_H
+#define TARN_TIE_OPS_H
+
+#include "row_ops.h"
+
+/* A row of x, and the best of each lane's window. */
+typedef struct tarn_tied_row {
+    const char *x;
+    int64_t step, pixels, lanes;
+    const void *tops;
+} tarn_tied_row;
+
+typedef struct tarn_tie_ops {
+    const tarn_row_ops *rows;
+    /* Numbers, and back: rounded once, a NaN as the one quiet NaN. */
+    void (*read[TARN_BF16 + 1])(void *to, const char *from, int64_t step, int64_t pixels,
+                                int64_t lanes);
+    void (*write[TARN_BF16 + 1])(char *to, int64_t step, const void *from, int64_t pixels,
+                                 int64_t lanes);
+    /* tops[l] = the greatest (least) of it and lane l of all pixels; NaN is the best of all. Whether
+     * a tap is -0. */
+    bool (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_row *row, bool least);
+    /* count[l] += how many taps are as good as the top. */
+    void (*counts[TARN_BF16 + 1])(int64_t *count, const tarn_tied_row *row);
+    /* gx = share[l] where the tap is as good as the top, else 0. */
+    void (*give[TARN_BF16 + 1])(char *gx, int64_t step, const tarn_tied_row *row,
+                                const void *share);
+    /* Scratch to = dx + 0 where the tap is as good as the top, else 0. */
+    void (*tangents[TARN_BF16 + 1])(void *to, const char *dx, int64_t step,
+                                    const tarn_tied_row *row);
+} tarn_tie_ops;
+
+extern const tarn_tie_ops tarn_portable_tie_ops;
+#if HAVE_AVX2
+extern const tarn_tie_ops tarn_avx2_tie_ops;
+#endif
+#if HAVE_AVX512
+extern const tarn_tie_ops tarn_avx512_tie_ops;
+#endif
+
+#endif
