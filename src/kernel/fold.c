@@ -131,9 +131,15 @@ static void fold_phase(const fold_sum *sum, char *to, int64_t to_step, const cha
         fold_pixels(sum, to, to_step, from, k, tap_step, pixel_step, channels, n);
         return;
     }
-    const int64_t most = (room - channels) / pixel_step + 1;
+    const bool second = channels == 1 && pixel_step == 2 && k <= MOST_SUMMED && sum->pairs;
+    const int64_t most = second ? room : (room - channels) / pixel_step + 1;
     for (int64_t o = 0; o < n; o += most) {
         const int64_t some = min_i64(most, n - o);
+        if (second) {
+            sum->pairs(run, from + 2 * o * bytes, k, tap_step, some);
+            copy_pixels(bytes, to + o * to_step * bytes, to_step, run, 1, 1, some);
+            continue;
+        }
         fold_pixels(sum, run, 0, from + o * pixel_step * bytes, k, tap_step, 0,
                     (some - 1) * pixel_step + channels, 1);
         copy_pixels(bytes, to + o * to_step * bytes, to_step, run, pixel_step, channels, some);
@@ -271,6 +277,9 @@ void *tarn_fold_sums(fold *f, int terms, const fold_sum *sum)
 /* What a box, a row and a pixel of interleaved planes cost beside their sources, in sources. */
 enum { COST_OF_A_BOX = 200, COST_OF_A_ROW = 20, COST_OF_A_PIXEL = 6 };
 
+/* What is kept serves twice, so a fold had better slide, unless that costs as much more. */
+#define SLIDES_WELL 1.3
+
 static double levels_of(const fold_axis *a)
 {
     double levels = 0;
@@ -371,7 +380,7 @@ void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, i
     }
     double cost = plan_boxes(f, lanes, (double)room, arrays, terms);
     if (slides.slides && tarn_planned_room(&slides, arrays, terms) <= (double)room &&
-        plan_boxes(&slides, lanes, (double)room, arrays, terms) < cost)
+        plan_boxes(&slides, lanes, (double)room, arrays, terms) < SLIDES_WELL * cost)
         *f = slides;
     for (int k = 0; k < f->axes; k++) { /* boxes of about the same size */
         fold_axis *a = &f->axis[k];

@@ -339,7 +339,7 @@ static NOT_INLINE void run_whole(pass *s, const tarn_tensors *t, int64_t begin, 
         return;
     }
     tarn_start_fold(f, p, false);
-    tarn_plan_fold(f, 1, p->lanes, (ARENA_BYTES - 1024) / s->sum.bytes, 1, 0);
+    tarn_plan_fold(f, 1, p->lanes, (ARENA_BYTES - 1024) / s->sum.bytes, 1, 1);
     f->slides = false;
     while (next_slab(p, t, p->axis[0].out, &begin, end, &slab))
         follow_whole(s, &merged, &slab);

@@ -2,8 +2,8 @@
  * binary64, for every floating type. There is one table for each instruction set; the engine
  * (weighted.c) is plain C.
  *
- * Rows are scratch (row_ops.h): they may be read, and written, SCRATCH_SLACK bytes beyond their n
- * numbers. Only read() and write() touch tensors, and no more than the elements they are told.
+ * Rows of numbers are scratch (row_ops.h), of which SCRATCH_SLACK bytes more may be read; no more
+ * than n numbers are written, but for values and norms. What is read of tensors is what is told.
  */
 #ifndef TARN_WEIGHT_OPS_H
 #define TARN_WEIGHT_OPS_H
@@ -34,9 +34,11 @@ typedef struct tarn_weight_ops {
      * NULL, is |x|, zeros left out. Right where |x| is normal, and the result, too. */
     void (*powers)(double *x, int64_t n, double q, double shift, tarn_seen *seen);
 
-    /* [L3] Values from the sums of weights and the taps of the greatest; 0 where the sum is 0. */
-    void (*smooth_values)(double *to, const double *sums, const double *tops, int64_t n, bool full,
-                          double beta, double shift);
+    /* [L3] Values from the sums of weights and the taps of the greatest; 0 where the sum is 0. For
+     * short types the greatest weights may be given: they grow with beta*x, whose steps are 2^-24
+     * of it, far longer than the errors of weights. */
+    void (*smooth_values)(double *to, const double *sums, const double *tops, const double *weights,
+                          int64_t n, bool full, double beta, double shift);
     /* [N3] Norms from the sums of powers and, unless p is 1 or 2, the greatest |x|. */
     void (*norms)(double *to, const double *sums, const double *tops, int64_t n, double p,
                   double shift);

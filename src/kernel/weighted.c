@@ -266,21 +266,11 @@ static void weigh(pass *s, double *x, int64_t n, bool slopes)
         x[k] = __builtin_fabs(x[k]);
 }
 
-static void plain_terms(pass *s, int terms, double *x, const double *dx, int64_t n, double *to)
-{
-    weigh(s, x, n, terms == TERM_TANGENT);
-    if (terms == TERM_TANGENT) {
-        see_factors(s, dx, n);
-        s->ops->products(x, x, dx, n);
-    }
-    memcpy(to, x, sizeof *to * (size_t)n);
-}
-
 static void plain_values(const pass *s, double *y, const double *sums, const double *tops,
-                         int64_t n)
+                         const double *greatest, int64_t n)
 {
     if (is_smooth(s))
-        s->ops->smooth_values(y, sums, tops, n, s->full, s->p->beta, s->shift);
+        s->ops->smooth_values(y, sums, tops, greatest, n, s->full, s->p->beta, s->shift);
     else
         s->ops->norms(y, sums, tops, n, s->p->power, s->shift);
 }
@@ -337,6 +327,8 @@ static void fill_absent(fold *f, int64_t count, void *to, int64_t n)
 {
     pass *s = f->pass;
     const bool counts = !f->backward && count > 0 && padding_counts(s);
+    if (f->sum == &s->best[0]) /* of weights: that of one tap */
+        count = min_i64(count, 1);
     tarn_weight weight = weight_zero;
     if (counts)
         weight = (tarn_weight){f->terms == TERM_WEIGHT ? (double)count : 0.0, 0.0};
@@ -349,17 +341,50 @@ static void fill_absent(fold *f, int64_t count, void *to, int64_t n)
         if (s->shift > -REACH && s->shift < REACH) /* otherwise of no use */
             number = (double)count * power_of_two(-s->shift);
     }
-    for (int64_t k = 0; k < n; k++)
-        if (f->sum->bytes == sizeof(tarn_weight))
+    if (f->sum->bytes == sizeof(tarn_weight))
+        for (int64_t k = 0; k < n; k++)
             ((tarn_weight *)to)[k] = weight;
-        else
+    else
+        for (int64_t k = 0; k < n; k++)
             ((double *)to)[k] = number;
+}
+
+/* Whether the weights of taps that windows read are at hand. */
+static bool keeps_weights(const pass *s, const fold *f)
+{
+    return f->slides && !s->exact && is_smooth(s);
+}
+
+/* Tangents times weights: of smooth max, these may be at hand. */
+static void load_tangents(pass *s, const fold *f, const walk *w, double *to)
+{
+    piece dx;
+    const kept_sources *kept = &f->kept[TERM_WEIGHT];
+    const double *weights = to;
+    if (keeps_weights(s, f)) {
+        weights = (const double *)(const void *)kept->array;
+        weights += place_in(f->axes, &kept->of, w->place) * f->lanes;
+    } else {
+        read_pixels(s, TARN_X, w, to);
+        weigh(s, to, w->n, true);
+    }
+    read_pixels(s, TARN_DX, w, dx);
+    see_factors(s, dx, w->n);
+    s->ops->products(to, weights, dx, w->n);
+}
+
+static void load_weights(pass *s, const walk *w, int terms, tarn_weight *to)
+{
+    piece x, dx;
+    read_pixels(s, TARN_X, w, x);
+    if (terms == TERM_TANGENT)
+        read_pixels(s, TARN_DX, w, dx);
+    exact_terms(s, terms, x, dx, w->n, to);
 }
 
 /* Loads the taps of the blocks of all axes. */
 static void load_taps(fold *f, void *to)
 {
-    piece x, dx;
     pass *s = f->pass;
     box all, real;
     const int other = f->terms == TERM_TANGENT ? TARN_DX : TARN_X;
@@ -369,34 +394,37 @@ static void load_taps(fold *f, void *to)
     walk w = first_piece(f->axes, f->lanes, &real);
     do {
         const int64_t at = place_in(f->axes, &all, w.place) * f->lanes;
-        read_pixels(s, TARN_X, &w, x);
-        if (f->terms == TERM_TANGENT)
-            read_pixels(s, TARN_DX, &w, dx);
-        if (f->terms == TERM_TOP) {
-            compare_as(s, x, w.n);
-            memcpy((double *)to + at, x, sizeof *x * (size_t)w.n);
-        } else if (s->exact) {
-            exact_terms(s, f->terms, x, dx, w.n, (tarn_weight *)to + at);
+        double *numbers = (double *)to + at;
+        if (s->exact && f->terms != TERM_TOP) {
+            load_weights(s, &w, f->terms, (tarn_weight *)to + at);
+        } else if (f->terms == TERM_TANGENT) {
+            load_tangents(s, f, &w, numbers);
         } else {
-            plain_terms(s, f->terms, x, dx, w.n, (double *)to + at);
+            read_pixels(s, TARN_X, &w, numbers);
+            if (f->terms == TERM_TOP)
+                compare_as(s, numbers, w.n);
+            else
+                weigh(s, numbers, w.n, false);
         }
     } while (next_piece(&real, &w));
 }
 
 /* ---- Windows -------------------------------------------------------------------------------- */
 
-/* Sums over the windows of a box. */
+/* Sums over the windows of a box; their greatest taps and, where these are at hand, weights. */
 typedef struct {
     const char *weights, *tangents;
-    const double *tops;
+    const double *tops, *greatest;
 } window_sums;
 
 static window_sums sum_windows(pass *s, fold *f, const box *b, bool tangents)
 {
     const fold_sum *sum = &s->sum[s->exact];
-    window_sums sums = {NULL, NULL, NULL};
+    window_sums sums = {NULL, NULL, NULL, NULL};
     set_box(f, b);
     sums.weights = tarn_fold_sums(f, TERM_WEIGHT, sum);
+    if (keeps_weights(s, f) && s->base[TARN_Y] && !s->full)
+        sums.greatest = tarn_fold_sums(f, TERM_WEIGHT, &s->best[0]);
     if (tangents)
         sums.tangents = tarn_fold_sums(f, TERM_TANGENT, sum);
     if (needs_tops(s))
@@ -419,7 +447,8 @@ static void forward_box(pass *s, const box *b)
             if (s->exact)
                 exact_values(s, y, (const void *)weights, tops, w.n);
             else
-                plain_values(s, y, (const void *)weights, tops, w.n);
+                plain_values(s, y, (const void *)weights, tops,
+                             sums.greatest ? sums.greatest + w.at : NULL, w.n);
             write_pixels(s, TARN_Y, &w, y);
         }
         if (s->base[TARN_DY]) {
@@ -438,7 +467,7 @@ static void forward_box(pass *s, const box *b)
 static void share_windows(pass *s, const box *windows, const box *array, char *to)
 {
     fold *f = &s->windows[s->exact];
-    piece room = {0}, gy, share;
+    piece room = {0}, gy;
     const int64_t used = s->room.used, bytes = s->sum[s->exact].bytes;
     box part = first_part(f, windows);
     do {
@@ -450,12 +479,10 @@ static void share_windows(pass *s, const box *windows, const box *array, char *t
             const double *tops = tops_at(s, sums.tops, w.at, w.n, room);
             read_pixels(s, TARN_GY, &w, gy);
             see_factors(s, gy, w.n);
-            if (s->exact) {
+            if (s->exact)
                 exact_shares(s, (void *)row, gy, (const void *)weights, tops, w.n);
-            } else {
-                plain_quotients(s, share, gy, (const void *)weights, tops, w.n);
-                memcpy(row, share, (size_t)(w.n * bytes));
-            }
+            else
+                plain_quotients(s, (void *)row, gy, (const void *)weights, tops, w.n);
         } while (next_piece(&part, &w));
         s->room.used = used;
     } while (next_part(f, windows, &part));
@@ -522,7 +549,7 @@ static void plan_pass(pass *s, int64_t lanes)
     const int64_t element = s->sum[s->exact].bytes, room = (ARENA_BYTES - ALIGNMENT) / element;
     const bool backward = s->base[TARN_GX] != NULL;
     fold *windows = &s->windows[s->exact], *cells = &s->cells[s->exact];
-    const int arrays = backward ? 2 : 3, terms = s->base[TARN_DY] ? 3 : needs_tops(s) ? 2 : 1;
+    const int arrays = backward ? 2 : 4, terms = s->base[TARN_DY] ? 3 : needs_tops(s) ? 2 : 1;
     tarn_start_fold(windows, s->p, false);
     tarn_start_fold(cells, s->p, true);
     s->room.used = 0;
