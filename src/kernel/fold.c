@@ -49,7 +49,7 @@ static bool set_block(fold_axis *a, int64_t entry, int64_t entries)
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
-enum { TILE_BYTES = 256, RUN_BYTES = 2048, LEAST_CHANNELS = 4, MOST_SPARSE = 8 };
+enum { TILE_BYTES = 128, RUN_BYTES = 1024, LEAST_CHANNELS = 4, MOST_SPARSE = 8 };
 
 /* Lists of entries that lie side by side become half as long, and so on. */
 static void fold_pairs(const fold_sum *sum, char *to, const char *from, int64_t k)
@@ -131,6 +131,10 @@ static void fold_phase(const fold_sum *sum, char *to, int64_t to_step, const cha
         fold_pixels(sum, to, to_step, from, k, tap_step, pixel_step, channels, n);
         return;
     }
+    if (k == 1) {
+        copy_pixels(bytes, to, to_step, from, pixel_step, channels, n);
+        return;
+    }
     const bool second = channels == 1 && pixel_step == 2 && k <= MOST_SUMMED && sum->pairs;
     const int64_t most = second ? room : (room - channels) / pixel_step + 1;
     for (int64_t o = 0; o < n; o += most) {
@@ -207,20 +211,29 @@ static bool is_below(const fold *f, const kept_sources *kept)
     return below;
 }
 
+/* Sources before the box that may have to stay. */
+static int64_t held_sources(const fold *f)
+{
+    return f->holds ? (f->axis[0].longest - 1) * f->axis[0].step : 0;
+}
+
 static char *slide_sources(fold *f, int depth)
 {
     fold_axis *a = &f->axis[0];
     kept_sources *kept = &f->kept[f->terms];
     const fold_axis whole = *a;
     const int64_t bytes = array_size(f, depth) / a->width * f->sum->bytes;
-    int64_t known = 0;
-    if (is_below(f, kept))
-        known = max_i64(min_i64(kept->of.from[0] + kept->of.count[0] - a->start, a->width), 0);
-    if (known > 0)
-        memmove(kept->array, kept->array + (a->start - kept->of.from[0]) * bytes,
+    const int64_t end = is_below(f, kept) ? kept->of.from[0] + kept->of.count[0] : INT64_MIN;
+    int64_t first = a->start, known = 0;
+    if (end >= first) {
+        first = max_i64(min_i64(first, f->hold), kept->of.from[0]);
+        first = max_i64(first, a->start - held_sources(f));
+        known = min_i64(end, a->start + a->width) - first;
+        memmove(kept->array, kept->array + (first - kept->of.from[0]) * bytes,
                 (size_t)(known * bytes));
-    a->start += known;
-    a->width -= known;
+    }
+    a->width += a->start - (first + known);
+    a->start = first + known;
     if (a->width > 0)
         fill_sources(f, depth, kept->array + known * bytes);
     *a = whole;
@@ -230,7 +243,9 @@ static char *slide_sources(fold *f, int depth)
         kept->of.from[k] = f->backward && k > 0 ? other->from : other->start;
         kept->of.count[k] = f->backward && k > 0 ? other->count : other->width;
     }
-    return kept->array;
+    kept->of.from[0] = first;
+    kept->of.count[0] = whole.start + whole.width - first;
+    return kept->array + (whole.start - first) * bytes;
 }
 
 static char *sources_of(fold *f, int depth)
@@ -297,20 +312,23 @@ double tarn_planned_room(fold *f, int arrays, int terms)
     for (int d = 0; d < f->axes; d++) {
         const fold_axis *a = axis_at(f, d);
         room += 2 * size * levels_of(a);
-        size *= planned_width(a) / (double)a->most;
-        room += size * (f->slides && a == &f->axis[0] ? terms : 1);
+        size /= (double)a->most;
+        if (f->slides && a == &f->axis[0])
+            room += size * (planned_width(a) + (double)held_sources(f)) * terms;
+        size *= planned_width(a);
+        room += f->slides && a == &f->axis[0] ? 0 : size;
     }
     return room;
 }
 
 void tarn_keep_sources(fold *f, int terms, int64_t bytes)
 {
-    double size = (double)f->lanes;
-    for (int k = 0; k < f->axes; k++)
-        size *= k == 0 || !f->backward ? (double)(int64_t)planned_width(&f->axis[k])
-                                       : (double)f->axis[k].most;
-    for (int k = 0; k < terms && f->slides; k++)
-        f->kept[k].array = take(f->room, (int64_t)size, bytes);
+    int64_t size = f->lanes * ((int64_t)planned_width(&f->axis[0]) + held_sources(f));
+    for (int k = 1; k < f->axes; k++)
+        size *= f->backward ? f->axis[k].most : (int64_t)planned_width(&f->axis[k]);
+    for (int k = 0; k < MOST_TERMS && f->slides; k++)
+        if (terms >> k & 1)
+            f->kept[k].array = take(f->room, size, bytes);
     forget_sources(f);
 }
 
@@ -344,7 +362,9 @@ static double plan_boxes(fold *f, int64_t lanes, double room, int arrays, int te
         int which = -1;
         for (int k = 0; k < f->axes; k++) {
             const fold_axis now = f->axis[k];
-            for (int what = 1; what < (f->slides ? 2 : 4); what++) {
+            for (int what = 1; what <= MOST_GROWTHS; what++) {
+                if (f->slides && what & 2)
+                    continue;
                 grow_axis(&f->axis[k], what);
                 double cost = planned_cost(f);
                 if (cost < least && tarn_planned_room(f, arrays, terms) <= room) {
@@ -392,7 +412,8 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
 {
     f->axes = p->spatial;
     f->backward = backward;
-    f->slides = false;
+    f->slides = f->holds = false;
+    f->hold = INT64_MAX;
     for (int k = 0; k < p->spatial; k++) {
         const tarn_axis *axis = &p->axis[k];
         fold_axis *a = &f->axis[k];

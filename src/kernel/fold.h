@@ -19,7 +19,7 @@
 #include <stdalign.h>
 
 enum {
-    ARENA_BYTES = 38 << 10,
+    ARENA_BYTES = 42 << 10,
     MOST_LANES = 16,
     MOST_TERMS = 3,
     LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED
@@ -79,6 +79,8 @@ struct fold {
     arena *room;
     int axes;
     bool backward, interleaved, slides;
+    bool holds;   /* what is kept goes on to be used: */
+    int64_t hold; /* from this source of the first axis on */
     int64_t lanes; /* interleaved planes that go together */
     fold_axis axis[TARN_MAX_SPATIAL];
     kept_sources kept[MOST_TERMS];
@@ -98,7 +100,7 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward);
 void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, int arrays,
                     int terms);
 
-/* Takes room for what is kept, of elements of so many bytes. */
+/* Takes room for what is kept of the terms in a mask, of elements of so many bytes. */
 void tarn_keep_sources(fold *f, int terms, int64_t bytes);
 
 /* The sums of the box, in an array of the arena's. */
@@ -133,10 +135,12 @@ static inline double planned_width(const fold_axis *a)
     return (double)(a->most - 1) * a->pace + slack + (double)(a->block - 1) * (double)a->step + 1;
 }
 
-/* Doubles some of an axis' results (1) and entries (2). */
+/* Doubles some of an axis' results (1) and entries (2), or makes half as many results more (4). */
+enum { MOST_GROWTHS = 4 };
 static inline void grow_axis(fold_axis *a, int what)
 {
     a->most = what & 1 ? min_i64(2 * a->most, a->results) : a->most;
+    a->most = what & 4 ? min_i64(a->most + a->most / 2, a->results) : a->most;
     a->block = what & 2 ? min_i64(2 * a->block, min_i64(a->longest, LONGEST_BLOCK)) : a->block;
 }
 

@@ -15,6 +15,8 @@
 #include "../spec/power.h"
 #include "boxes.h"
 #include "engines.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 #define REACH 288.0 /* of exponents, from that of the scale */
 #define LEAST_MODERATE 0x1p-250
@@ -24,7 +26,7 @@
 
 /* What folds sum up: the weights of taps, tangents times weights (of Lp: times slopes); windows'
  * shares of their gradients; or what they compare, taps. */
-enum { TERM_WEIGHT, TERM_TOP, TERM_TANGENT, TERM_SHARE = 0 };
+enum { TERM_WEIGHT, TERM_TANGENT, TERM_TOP, TERM_SHARE = 0 };
 
 enum {
     SLACK = SCRATCH_SLACK / sizeof(double),
@@ -40,8 +42,8 @@ typedef struct {
     bool full;                 /* all of binary64 counts: see exponential.h */
     bool exact;                /* in weights; or in plain numbers */
     bool any_will_do;          /* values are plain sums whatever the input holds */
-    fold windows[2], cells[2]; /* of plain numbers, and of weights */
-    fold_sum sum[2], best[2];
+    fold windows, cells;
+    fold_sum sum[2], best[2]; /* of plain numbers, and of weights */
     double shift, slope_shift; /* the scale, as exponents: of weights; of slopes |x|^(p-1) */
     tarn_seen seen;            /* beta*x, or |x| but 0, in what was loaded */
     bool moderate;             /* tangents and gradients are */
@@ -72,12 +74,13 @@ static void write_pixels(const pass *s, int operand, const walk *w, const double
 }
 
 /* Of f32 all are moderate, and what is infinite or NaN stays so in sums. */
-static void see_factors(pass *s, const double *x, int64_t n)
+static void see_factors(pass *s, double *x, int64_t n)
 {
-    for (int64_t k = 0; k < n && s->full; k++) {
-        double size = __builtin_fabs(x[k]);
-        s->moderate &= (size == 0) | ((size >= LEAST_MODERATE) & (size <= GREATEST_MODERATE));
-    }
+    tarn_seen seen = {INFINITY, -INFINITY, true};
+    if (!s->full)
+        return;
+    s->ops->powers(x, n, 1.0, 0.0, &seen);
+    s->moderate &= seen.finite && seen.low >= LEAST_MODERATE && seen.high <= GREATEST_MODERATE;
 }
 
 /* ---- Scales --------------------------------------------------------------------------------- */
@@ -149,8 +152,8 @@ static bool find_scale(pass *s)
 static void forget(pass *s)
 {
     s->kept.count[0] = 0;
-    forget_sources(&s->windows[s->exact]);
-    forget_sources(&s->cells[s->exact]);
+    forget_sources(&s->windows);
+    forget_sources(&s->cells);
 }
 
 /* ---- Weights one by one --------------------------------------------------------------------- */
@@ -341,12 +344,10 @@ static void fill_absent(fold *f, int64_t count, void *to, int64_t n)
         if (s->shift > -REACH && s->shift < REACH) /* otherwise of no use */
             number = (double)count * power_of_two(-s->shift);
     }
-    if (f->sum->bytes == sizeof(tarn_weight))
-        for (int64_t k = 0; k < n; k++)
-            ((tarn_weight *)to)[k] = weight;
-    else
-        for (int64_t k = 0; k < n; k++)
-            ((double *)to)[k] = number;
+    const int64_t bytes = f->sum->bytes;
+    memcpy(to, bytes == sizeof weight ? (void *)&weight : (void *)&number, (size_t)bytes);
+    for (int64_t known = 1; known < n; known *= 2) /* copies of copies */
+        memcpy((char *)to + known * bytes, to, (size_t)(min_i64(known, n - known) * bytes));
 }
 
 /* Whether the weights of taps that windows read are at hand. */
@@ -435,7 +436,7 @@ static window_sums sum_windows(pass *s, fold *f, const box *b, bool tangents)
 /* The values and tangents of a box of windows. */
 static void forward_box(pass *s, const box *b)
 {
-    fold *f = &s->windows[s->exact];
+    fold *f = &s->windows;
     piece room = {0}, y;
     const window_sums sums = sum_windows(s, f, b, s->base[TARN_DY] != NULL);
     const int64_t bytes = s->sum[s->exact].bytes;
@@ -466,7 +467,7 @@ static void forward_box(pass *s, const box *b)
 /* The shares of a box of windows to an array that `array` is laid out in. */
 static void share_windows(pass *s, const box *windows, const box *array, char *to)
 {
-    fold *f = &s->windows[s->exact];
+    fold *f = &s->windows;
     piece room = {0}, gy;
     const int64_t used = s->room.used, bytes = s->sum[s->exact].bytes;
     box part = first_part(f, windows);
@@ -518,13 +519,37 @@ static void load_shares(fold *f, void *to)
     } while (next_place(f->axes - 1, &real, place));
 }
 
+/* The gradients of a box of cells, from weights that are at hand. */
+static bool weigh_shares(pass *s, const fold *f, const box *b, const double *shares)
+{
+    piece gx;
+    const kept_sources *kept = &s->windows.kept[TERM_WEIGHT];
+    bool inside = keeps_weights(s, &s->windows) && kept->valid;
+    for (int k = 0; k < f->axes; k++)
+        inside &= b->from[k] >= kept->of.from[k] &&
+                  b->from[k] + b->count[k] <= kept->of.from[k] + kept->of.count[k];
+    if (!inside)
+        return false;
+    walk w = first_piece(f->axes, f->lanes, b);
+    do {
+        const double *weights = (const double *)(const void *)kept->array +
+                                place_in(f->axes, &kept->of, w.place) * f->lanes;
+        s->ops->products(gx, weights, shares + w.at, w.n);
+        write_pixels(s, TARN_GX, &w, gx);
+    } while (next_piece(b, &w));
+    return true;
+}
+
 /* The gradients of a box of cells. */
 static void backward_box(pass *s, const box *b)
 {
-    fold *f = &s->cells[s->exact];
+    fold *f = &s->cells;
     piece x;
     set_box(f, b);
+    s->windows.hold = b->from[0];
     const char *shares = tarn_fold_sums(f, TERM_SHARE, &s->sum[s->exact]);
+    if (weigh_shares(s, f, b, (const void *)shares))
+        return;
     box rows = *b;
     join_rows(s->p, b, TARN_X, TARN_GX, &rows);
     walk w = first_piece(f->axes, f->lanes, &rows);
@@ -546,33 +571,42 @@ static void backward_box(pass *s, const box *b)
  * shared by cells and windows. */
 static void plan_pass(pass *s, int64_t lanes)
 {
-    const int64_t element = s->sum[s->exact].bytes, room = (ARENA_BYTES - ALIGNMENT) / element;
-    const bool backward = s->base[TARN_GX] != NULL;
-    fold *windows = &s->windows[s->exact], *cells = &s->cells[s->exact];
-    const int arrays = backward ? 2 : 4, terms = s->base[TARN_DY] ? 3 : needs_tops(s) ? 2 : 1;
+    const int64_t element = s->sum[s->exact].bytes, room = (ARENA_BYTES - ALIGNMENT) / element,
+                  few = room * 3 / 8; /* for cells */
+    const bool backward = s->base[TARN_GX] != NULL, jvp = s->base[TARN_DY] != NULL;
+    fold *windows = &s->windows, *cells = &s->cells;
+    const int terms = 1 + jvp + needs_tops(s), arrays = terms + (is_smooth(s) && s->base[TARN_Y]);
     tarn_start_fold(windows, s->p, false);
     tarn_start_fold(cells, s->p, true);
     s->room.used = 0;
     if (!backward) {
         tarn_plan_fold(windows, 1, lanes, room, arrays, terms);
     } else {
+        windows->holds = is_smooth(s) && !s->exact;
         for (windows->lanes = min_i64(lanes, MOST_LANES);
-             tarn_planned_room(windows, arrays, terms) > (double)(room / 2);)
+             tarn_planned_room(windows, arrays, terms) > (double)(room - few);)
             windows->lanes = (windows->lanes + 1) / 2;
-        tarn_plan_fold(cells, 1, windows->lanes, room / 2, 1, 1);
+        tarn_plan_fold(cells, 1, windows->lanes, few, 1, 1);
         for (int k = 0; k < cells->axes; k++) /* no more are asked for at once */
             windows->axis[k].results =
                 min_i64(windows->axis[k].results, (int64_t)planned_width(&cells->axis[k]) + 1);
-        tarn_plan_fold(windows, cells->lanes, cells->lanes, room / 2, arrays, terms);
-        tarn_keep_sources(cells, 1, element);
+        tarn_plan_fold(windows, cells->lanes, cells->lanes, room - few, arrays, terms);
+        if (windows->holds) { /* what is held serves if windows come in one box */
+            fold_axis *rows = &cells->axis[0];
+            const double fit = (double)windows->axis[0].most / rows->pace;
+            rows->most = max_i64(min_i64(rows->most, (int64_t)fit), 1);
+        }
+        tarn_keep_sources(cells, 1 << TERM_SHARE, element);
     }
-    tarn_keep_sources(windows, terms, element);
+    if (getenv("WDBG")) fprintf(stderr, "W slides %d lanes %ld most %ld %ld block %ld | C slides %d lanes %ld most %ld %ld\n", windows->slides, windows->lanes, windows->axis[0].most, windows->axis[1].most, windows->axis[0].block, cells->slides, cells->lanes, cells->axis[0].most, cells->axis[1].most);
+    tarn_keep_sources(windows, 1 << TERM_WEIGHT | jvp << TERM_TANGENT | needs_tops(s) << TERM_TOP,
+                      element);
 }
 
 /* Sets the pass to `lanes` of the interleaved planes that begin at `base`, from `lane` on. */
 static void set_lanes(pass *s, char *const *base, int64_t lane, int64_t lanes)
 {
-    s->windows[s->exact].lanes = s->cells[s->exact].lanes = lanes;
+    s->windows.lanes = s->cells.lanes = lanes;
     for (int k = 0; k < OPERANDS; k++)
         s->base[k] = base[k] ? base[k] + lane * s->p->element_bytes[k] : NULL;
     forget(s);
@@ -592,13 +626,13 @@ static void run_box(pass *s, const box *b)
 
 static fold *results_of(pass *s)
 {
-    return s->base[TARN_GX] ? &s->cells[s->exact] : &s->windows[s->exact];
+    return s->base[TARN_GX] ? &s->cells : &s->windows;
 }
 
 /* A box that plain numbers cannot do, in smaller ones. */
 static void run_exactly(pass *s, const box *whole)
 {
-    const int64_t lanes = results_of(s)->lanes, used = s->room.used;
+    const int64_t lanes = results_of(s)->lanes;
     char *base[OPERANDS];
     memcpy(base, s->base, sizeof base);
     s->exact = true;
@@ -611,9 +645,9 @@ static void run_exactly(pass *s, const box *whole)
             run_box(s, &b);
         while (next_part(f, whole, &b));
     }
-    memcpy(s->base, base, sizeof base);
     s->exact = false;
-    s->room.used = used;
+    plan_pass(s, s->p->lanes);
+    set_lanes(s, base, 0, lanes);
 }
 
 /* A box by a scale of its own, or exactly. */
@@ -645,13 +679,11 @@ static void start_pass(pass *s, const tarn_problem *p, const tarn_tensors *t,
                             ops->rows->best_stride2[CORE_F64]};
     s->sum[1] = (fold_sum){sizeof(tarn_weight), sum_weights, NULL};
     s->best[1] = (fold_sum){sizeof(double), best_numbers, NULL};
-    for (int k = 0; k < 2; k++) {
-        s->windows[k].pass = s->cells[k].pass = s;
-        s->windows[k].room = s->cells[k].room = &s->room;
-        s->windows[k].absent = s->cells[k].absent = fill_absent;
-        s->windows[k].load = load_taps;
-        s->cells[k].load = load_shares;
-    }
+    s->windows.pass = s->cells.pass = s;
+    s->windows.room = s->cells.room = &s->room;
+    s->windows.absent = s->cells.absent = fill_absent;
+    s->windows.load = load_taps;
+    s->cells.load = load_shares;
 }
 
 void tarn_engine_weights(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
