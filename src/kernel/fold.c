@@ -103,14 +103,16 @@ static void copy_pixels(int64_t bytes, char *to, int64_t to_step, const char *fr
                         int64_t from_step, int64_t channels, int64_t n)
 {
 #define COPY(type)                                                                                 \
-    for (int64_t o = 0; o < n; o++)                                                                \
-        for (int64_t c = 0; c < channels; c++)                                                     \
+    for (int64_t c = 0; c < channels; c++)                                                         \
+        for (int64_t o = 0; o < n; o++)                                                            \
             ((type *)(void *)to)[o * to_step + c] =                                                \
                 ((const type *)(const void *)from)[o * from_step + c];
     typedef struct {
         double pair[2];
     } two;
-    if (bytes == sizeof(float)) {
+    if (to_step == channels && from_step == channels) {
+        memcpy(to, from, (size_t)(n * channels * bytes));
+    } else if (bytes == sizeof(float)) {
         COPY(float)
     } else if (bytes == sizeof(double)) {
         COPY(double)
@@ -290,7 +292,7 @@ void *tarn_fold_sums(fold *f, int terms, const fold_sum *sum)
 /* ---- Planning ------------------------------------------------------------------------------- */
 
 /* What a box, a row and a pixel of interleaved planes cost beside their sources, in sources. */
-enum { COST_OF_A_BOX = 200, COST_OF_A_ROW = 20, COST_OF_A_PIXEL = 6 };
+enum { COST_OF_A_BOX = 150, COST_OF_A_ROW = 6, COST_OF_A_PIXEL = 2 };
 
 /* What is kept serves twice, so a fold had better slide, unless that costs as much more. */
 #define SLIDES_WELL 1.3

@@ -440,7 +440,10 @@ static void forward_box(pass *s, const box *b)
     piece room = {0}, y;
     const window_sums sums = sum_windows(s, f, b, s->base[TARN_DY] != NULL);
     const int64_t bytes = s->sum[s->exact].bytes;
-    walk w = first_piece(f->axes, f->lanes, b);
+    box rows = *b;
+    join_rows(s->p, b, s->base[TARN_Y] ? TARN_Y : TARN_DY, s->base[TARN_DY] ? TARN_DY : TARN_Y,
+              &rows);
+    walk w = first_piece(f->axes, f->lanes, &rows);
     do {
         const char *weights = sums.weights + w.at * bytes, *tangents = sums.tangents + w.at * bytes;
         const double *tops = tops_at(s, sums.tops, w.at, w.n, room);
@@ -459,7 +462,7 @@ static void forward_box(pass *s, const box *b)
                 plain_quotients(s, y, (const void *)tangents, (const void *)weights, tops, w.n);
             write_pixels(s, TARN_DY, &w, y);
         }
-    } while (next_piece(b, &w));
+    } while (next_piece(&rows, &w));
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
@@ -473,7 +476,9 @@ static void share_windows(pass *s, const box *windows, const box *array, char *t
     box part = first_part(f, windows);
     do {
         const window_sums sums = sum_windows(s, f, &part, false);
-        walk w = first_piece(f->axes, f->lanes, &part);
+        box rows = part;
+        join_rows(s->p, array, TARN_GY, TARN_GY, &rows);
+        walk w = first_piece(f->axes, f->lanes, &rows);
         do {
             char *row = to + place_in(f->axes, array, w.place) * f->lanes * bytes;
             const char *weights = sums.weights + w.at * bytes;
@@ -484,7 +489,7 @@ static void share_windows(pass *s, const box *windows, const box *array, char *t
                 exact_shares(s, (void *)row, gy, (const void *)weights, tops, w.n);
             else
                 plain_quotients(s, (void *)row, gy, (const void *)weights, tops, w.n);
-        } while (next_piece(&part, &w));
+        } while (next_piece(&rows, &w));
         s->room.used = used;
     } while (next_part(f, windows, &part));
 }
