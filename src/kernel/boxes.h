@@ -64,6 +64,50 @@ static inline void join_rows(const tarn_problem *p, const box *all, int operand,
     }
 }
 
+/* ---- Small planes --------------------------------------------------------------------------- */
+
+enum { SMALL_PLANE = 600 }; /* cells, or results, of planes of which a box has several */
+
+/* A problem whose first axis is the innermost leading axis, with windows of one tap; false if
+ * planes are not small. */
+static inline bool stack_planes(const tarn_problem *p, tarn_problem *stacked)
+{
+    const int last = p->leading - 1;
+    int64_t cells = min_i64(p->lanes, MOST_LANES), results = cells;
+    for (int a = 0; a < p->spatial; a++) {
+        cells = min_i64(cells * min_i64(p->axis[a].size, SMALL_PLANE + 1), SMALL_PLANE + 1);
+        results = min_i64(results * min_i64(p->axis[a].out, SMALL_PLANE + 1), SMALL_PLANE + 1);
+    }
+    if (last < 0 || p->spatial == TARN_MAX_SPATIAL || max_i64(cells, results) > SMALL_PLANE)
+        return false;
+    *stacked = *p;
+    stacked->spatial++;
+    memcpy(stacked->axis + 1, p->axis, sizeof *p->axis * (size_t)p->spatial);
+    const int64_t n = p->lead_size[last];
+    stacked->axis[0] = (tarn_axis){.size = n, .out = n, .kernel = 1, .stride = 1, .dilation = 1};
+    for (int k = 0; k < OPERANDS; k++) {
+        memcpy(stacked->stride[k] + 1, p->stride[k], sizeof(int64_t) * (size_t)p->spatial);
+        stacked->stride[k][0] = p->lead_stride[k][last];
+    }
+    return true;
+}
+
+/* As next_slab(), but several whole planes at once where they are steps of the innermost leading
+ * axis apart. Returns how many, 0 at the end. */
+static inline int64_t next_planes(const tarn_problem *p, const tarn_tensors *t, int64_t rows,
+                                  int64_t *begin, int64_t end, int64_t most, tarn_slab *slab)
+{
+    int64_t planes = 1;
+    if (p->leading > 0 && *begin % rows == 0 && end - *begin >= rows) {
+        const int64_t size = p->lead_size[p->leading - 1], first = *begin / rows % size;
+        planes = min_i64(most, min_i64(size - first, (end - *begin) / rows));
+    }
+    if (!next_slab(p, t, rows, begin, end, slab))
+        return 0;
+    *begin += (planes - 1) * rows;
+    return planes;
+}
+
 /* The results of a slab. */
 static inline box whole_box(const fold *f, const tarn_slab *slab)
 {

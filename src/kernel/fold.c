@@ -334,23 +334,34 @@ void tarn_keep_sources(fold *f, int terms, int64_t bytes)
     forget_sources(f);
 }
 
-/* What is loaded for a result. A window as a source costs the cells that it does not share with
- * others of its box. */
+/* The cells that are read for the sources of a box on an axis, be they windows. */
+static double planned_reads(const fold_axis *a, bool slides)
+{
+    const tarn_axis *axis = a->axis;
+    const double width = slides ? a->pace * (double)a->most : planned_width(a);
+    if (!a->backward)
+        return width;
+    const double pace =
+        axis->adaptive ? (double)axis->size / (double)axis->out : (double)axis->stride;
+    const double extent = (double)(axis->kernel - 1) * (axis->adaptive ? 1 : (double)axis->dilation);
+    const double reads = slides ? width * pace : (width - 1) * pace + extent + 1;
+    return reads < (double)axis->size ? reads : (double)axis->size;
+}
+
+/* What is read for a result. */
 static double planned_cost(fold *f)
 {
-    double rows = 1, results = (double)f->lanes, each = 1, loads = 1, pixels = 1;
+    double rows = 1, results = (double)f->lanes, loads = 1, pixels = 1;
     for (int k = 0; k < f->axes; k++) {
         const fold_axis *a = &f->axis[k];
-        const bool slides = k == 0 && f->slides;
-        const double width = slides ? a->pace * (double)a->most : planned_width(a);
+        const double reads = planned_reads(a, k == 0 && f->slides);
         loads *= (double)ceil_div(a->longest, a->block);
-        pixels *= width;
-        rows *= k < f->axes - 1 ? width : 1;
+        pixels *= reads;
+        rows *= k < f->axes - 1 ? reads : 1;
         results *= (double)a->most;
-        each *= f->backward && !slides ? 1 + (double)(a->longest - 1) / width : 1;
     }
     const double pixel = (double)f->lanes + (f->interleaved ? COST_OF_A_PIXEL : 0);
-    return loads * each * (pixels * pixel + rows * COST_OF_A_ROW + COST_OF_A_BOX) / results;
+    return loads * (pixels * pixel + rows * COST_OF_A_ROW + COST_OF_A_BOX) / results;
 }
 
 /* Starts with boxes of one result and doubles what makes results cheapest, as long as there is

@@ -15,8 +15,6 @@
 #include "../spec/power.h"
 #include "boxes.h"
 #include "engines.h"
-#include <stdio.h>
-#include <stdlib.h>
 
 #define REACH 288.0 /* of exponents, from that of the scale */
 #define LEAST_MODERATE 0x1p-250
@@ -44,6 +42,7 @@ typedef struct {
     bool any_will_do;          /* values are plain sums whatever the input holds */
     fold windows, cells;
     fold_sum sum[2], best[2]; /* of plain numbers, and of weights */
+    int64_t planned_lanes;
     double shift, slope_shift; /* the scale, as exponents: of weights; of slopes |x|^(p-1) */
     tarn_seen seen;            /* beta*x, or |x| but 0, in what was loaded */
     bool moderate;             /* tangents and gradients are */
@@ -603,7 +602,7 @@ static void plan_pass(pass *s, int64_t lanes)
         }
         tarn_keep_sources(cells, 1 << TERM_SHARE, element);
     }
-    if (getenv("WDBG")) fprintf(stderr, "W slides %d lanes %ld most %ld %ld block %ld | C slides %d lanes %ld most %ld %ld\n", windows->slides, windows->lanes, windows->axis[0].most, windows->axis[1].most, windows->axis[0].block, cells->slides, cells->lanes, cells->axis[0].most, cells->axis[1].most);
+    s->planned_lanes = windows->lanes;
     tarn_keep_sources(windows, 1 << TERM_WEIGHT | jvp << TERM_TANGENT | needs_tops(s) << TERM_TOP,
                       element);
 }
@@ -643,7 +642,7 @@ static void run_exactly(pass *s, const box *whole)
     s->exact = true;
     plan_pass(s, lanes);
     fold *f = results_of(s);
-    for (int64_t lane = 0, most = f->lanes; lane < lanes; lane += most) {
+    for (int64_t lane = 0, most = s->planned_lanes; lane < lanes; lane += most) {
         box b = first_part(f, whole);
         set_lanes(s, base, lane, min_i64(most, lanes - lane));
         do
@@ -691,24 +690,44 @@ static void start_pass(pass *s, const tarn_problem *p, const tarn_tensors *t,
     s->cells.load = load_shares;
 }
 
+/* Runs a box of results, whose planes are those of the slab. */
+static void run_slab(pass *s, const tarn_slab *slab, const box *whole)
+{
+    const fold *f = results_of(s);
+    const int64_t most = s->planned_lanes;
+    for (int64_t lane = 0; lane < s->p->lanes; lane += most) {
+        box b = first_part(f, whole);
+        set_lanes(s, slab->base, lane, min_i64(most, s->p->lanes - lane));
+        do {
+            run_box(s, &b);
+            if (!is_sound(s))
+                run_again(s, &b);
+        } while (next_part(f, whole, &b));
+    }
+}
+
 void tarn_engine_weights(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                          const tarn_weight_ops *ops)
 {
     pass s;
     tarn_slab slab;
+    tarn_problem stacked;
+    const bool stacks = stack_planes(p, &stacked);
+    const int64_t rows = t->base[TARN_GX] ? p->axis[0].size : p->axis[0].out;
+    int64_t planes;
     start_pass(&s, p, t, ops);
-    plan_pass(&s, p->lanes);
-    const fold *f = results_of(&s);
-    const int64_t most = f->lanes;
-    while (next_slab(p, t, f->axis[0].results, &begin, end, &slab))
-        for (int64_t lane = 0; lane < p->lanes; lane += most) {
-            const box whole = whole_box(f, &slab);
-            box b = first_part(f, &whole);
-            set_lanes(&s, slab.base, lane, min_i64(most, p->lanes - lane));
-            do {
-                run_box(&s, &b);
-                if (!is_sound(&s))
-                    run_again(&s, &b);
-            } while (next_part(f, &whole, &b));
+    s.p = NULL;
+    while ((planes = next_planes(p, t, rows, &begin, end, stacks ? INT64_MAX : 1, &slab)) > 0) {
+        const tarn_problem *now = planes > 1 ? &stacked : p;
+        if (s.p != now) {
+            s.p = now;
+            plan_pass(&s, p->lanes);
         }
+        if (planes > 1) {
+            slab.lo = 0;
+            slab.hi = planes;
+        }
+        const box whole = whole_box(results_of(&s), &slab);
+        run_slab(&s, &slab, &whole);
+    }
 }
