@@ -69,16 +69,17 @@ static inline void join_rows(const tarn_problem *p, const box *all, int operand,
 enum { SMALL_PLANE = 600 }; /* cells, or results, of planes of which a box has several */
 
 /* A problem whose first axis is the innermost leading axis, with windows of one tap; false if
- * planes are not small. */
-static inline bool stack_planes(const tarn_problem *p, tarn_problem *stacked)
+ * planes have more than `most` cells or results. */
+static inline bool stack_planes(const tarn_problem *p, int64_t most, tarn_problem *stacked)
 {
     const int last = p->leading - 1;
-    int64_t cells = min_i64(p->lanes, MOST_LANES), results = cells;
+    double cells = (double)min_i64(p->lanes, MOST_LANES), results = cells;
     for (int a = 0; a < p->spatial; a++) {
-        cells = min_i64(cells * min_i64(p->axis[a].size, SMALL_PLANE + 1), SMALL_PLANE + 1);
-        results = min_i64(results * min_i64(p->axis[a].out, SMALL_PLANE + 1), SMALL_PLANE + 1);
+        cells *= (double)p->axis[a].size;
+        results *= (double)p->axis[a].out;
     }
-    if (last < 0 || p->spatial == TARN_MAX_SPATIAL || max_i64(cells, results) > SMALL_PLANE)
+    if (last < 0 || p->spatial == TARN_MAX_SPATIAL || cells > (double)most ||
+        results > (double)most)
         return false;
     *stacked = *p;
     stacked->spatial++;

@@ -10,12 +10,14 @@
 
 #include "row_ops.h"
 
-/* A row of x, and the best of each lane's window. */
-typedef struct tarn_tied_row {
+/* Rows of x, `row_step` bytes apart, each of a window of its own, and the best of each lane of
+ * each: tops[row*lanes + lane]. */
+typedef struct tarn_tied_rows {
     const char *x;
     int64_t step, pixels, lanes;
+    int64_t rows, row_step;
     const void *tops;
-} tarn_tied_row;
+} tarn_tied_rows;
 
 typedef struct tarn_tie_ops {
     const tarn_row_ops *rows;
@@ -24,17 +26,17 @@ typedef struct tarn_tie_ops {
                                 int64_t lanes);
     void (*write[TARN_BF16 + 1])(char *to, int64_t step, const void *from, int64_t pixels,
                                  int64_t lanes);
-    /* tops[l] = the greatest (least) of it and lane l of all pixels; NaN is the best of all. Whether
-     * a tap is -0. */
-    bool (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_row *row, bool least);
-    /* count[l] += how many taps are as good as the top. */
-    void (*counts[TARN_BF16 + 1])(int64_t *count, const tarn_tied_row *row);
-    /* gx = share[l] where the tap is as good as the top, else 0. */
-    void (*give[TARN_BF16 + 1])(char *gx, int64_t step, const tarn_tied_row *row,
-                                const void *share);
+    /* tops[.] = the greatest (least) of it and its lane of all pixels; NaN is the best of all.
+     * Whether a tap is -0. */
+    bool (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_rows *rows, bool least);
+    /* count[.] += how many taps are as good as the top. */
+    void (*counts[TARN_BF16 + 1])(int64_t *count, const tarn_tied_rows *rows);
+    /* gx = share[.] where the tap is as good as the top, else 0. */
+    void (*give[TARN_BF16 + 1])(char *gx, int64_t step, int64_t row_step,
+                                const tarn_tied_rows *rows, const void *share);
     /* Scratch to = dx + 0 where the tap is as good as the top, else 0. */
-    void (*tangents[TARN_BF16 + 1])(void *to, const char *dx, int64_t step,
-                                    const tarn_tied_row *row);
+    void (*tangents[TARN_BF16 + 1])(void *to, const char *dx, int64_t step, int64_t row_step,
+                                    const tarn_tied_rows *rows);
 } tarn_tie_ops;
 
 extern const tarn_tie_ops tarn_portable_tie_ops;

@@ -182,13 +182,15 @@ static int64_t merge_axes(tarn_problem *p)
 
 /* ---- Windows that cover all ----------------------------------------------------------------- */
 
-enum { WHOLE_LANES = 512 };
+enum { WHOLE_TOPS = 512 };
 
-/* The tops of interleaved planes, of f32 or f64, how many taps reach each, and what they get. */
+/* The tops of several planes, each of `lanes` interleaved ones, in f32 or f64; how many taps reach
+ * each, and what they get. */
 typedef struct {
-    int64_t lanes;
-    double top[WHOLE_LANES], share[WHOLE_LANES]; /* room for either type */
-    int64_t count[WHOLE_LANES];
+    int64_t planes, lanes, plane_step[OPERANDS]; /* in bytes */
+    bool stacked;                                /* planes are an axis */
+    double top[WHOLE_TOPS], share[WHOLE_TOPS];   /* room for either type */
+    int64_t count[WHOLE_TOPS];
 } whole_windows;
 
 static bool is_single(const pass *s)
@@ -196,11 +198,12 @@ static bool is_single(const pass *s)
     return s->sum.bytes == sizeof(float);
 }
 
-/* The row at `place`, from its column there on. */
-static tarn_tied_row tied_row(const pass *s, const int64_t *place, int64_t pixels, int64_t lanes,
-                              const void *tops)
+/* The row at `place` of all planes. */
+static tarn_tied_rows tied_rows(const pass *s, const whole_windows *w, const int64_t *place,
+                                int64_t pixels)
 {
-    return (tarn_tied_row){place_of(s, TARN_X, place), step_of(s, TARN_X), pixels, lanes, tops};
+    return (tarn_tied_rows){place_of(s, TARN_X, place), step_of(s, TARN_X),     pixels, w->lanes,
+                            w->planes,                  w->plane_step[TARN_X], w->top};
 }
 
 /* The cells of a plane; `rows` of them on the first axis, from `from` on. */
@@ -212,137 +215,180 @@ static box cells_of(const tarn_problem *p, int64_t from, int64_t rows)
     return b;
 }
 
+/* Sets the pass to `planes` planes from the slab's on, and to their lanes from `lane` on. */
+static void set_whole(pass *s, whole_windows *w, const tarn_slab *slab, int64_t planes,
+                      int64_t lane, int64_t most)
+{
+    const tarn_problem *p = s->p;
+    w->planes = planes;
+    w->lanes = min_i64(most, p->lanes - lane);
+    for (int k = 0; k < OPERANDS; k++)
+        w->plane_step[k] = planes > 1 ? p->lead_stride[k][p->leading - 1] * p->element_bytes[k] : 0;
+    set_planes(s, slab, lane);
+}
+
 static void find_whole(pass *s, whole_windows *w)
 {
     const int inner = s->p->spatial - 1;
     const box cells = cells_of(s->p, 0, s->p->axis[0].size);
     const bool least = s->p->op == TARN_MIN, split = s->p->ties == TARN_TIES_SPLIT;
     int64_t place[TARN_MAX_SPATIAL] = {0};
-    for (int64_t l = 0; l < w->lanes; l++) {
-        w->count[l] = split ? 0 : 1;
+    for (int64_t k = 0; k < w->planes * w->lanes; k++) {
+        w->count[k] = split ? 0 : 1;
         if (is_single(s))
-            ((float *)w->top)[l] = least ? INFINITY : -INFINITY;
+            ((float *)w->top)[k] = least ? INFINITY : -INFINITY;
         else
-            w->top[l] = least ? INFINITY : -INFINITY;
+            w->top[k] = least ? INFINITY : -INFINITY;
     }
     s->minus_zeros = false;
     do {
-        const tarn_tied_row row = tied_row(s, place, cells.count[inner], w->lanes, w->top);
-        s->minus_zeros |= s->ops->tops[s->p->dtype](w->top, &row, least);
+        const tarn_tied_rows rows = tied_rows(s, w, place, cells.count[inner]);
+        s->minus_zeros |= s->ops->tops[s->p->dtype](w->top, &rows, least);
     } while (next_place(inner, &cells, place));
     if (split)
         do {
-            const tarn_tied_row row = tied_row(s, place, cells.count[inner], w->lanes, w->top);
-            s->ops->counts[s->p->dtype](w->count, &row);
+            const tarn_tied_rows rows = tied_rows(s, w, place, cells.count[inner]);
+            s->ops->counts[s->p->dtype](w->count, &rows);
         } while (next_place(inner, &cells, place));
 }
 
 /* Divides by how many taps there are. */
 static void share_out(const pass *s, void *numbers, const whole_windows *w)
 {
-    for (int64_t l = 0; l < w->lanes; l++)
+    for (int64_t k = 0; k < w->planes * w->lanes; k++)
         if (is_single(s))
-            ((float *)numbers)[l] = ((float *)numbers)[l] / (float)w->count[l] + 0;
+            ((float *)numbers)[k] = ((float *)numbers)[k] / (float)w->count[k] + 0;
         else
-            ((double *)numbers)[l] = ((double *)numbers)[l] / (double)w->count[l] + 0;
+            ((double *)numbers)[k] = ((double *)numbers)[k] / (double)w->count[k] + 0;
 }
 
-static void give_whole(pass *s, const tarn_slab *slab)
+/* Gradients of the rows of the slab, in as many planes. */
+static void give_whole(pass *s, const tarn_slab *slab, int64_t planes)
 {
     whole_windows w;
     const int inner = s->p->spatial - 1;
     const box cells = cells_of(s->p, slab->lo, slab->hi - slab->lo);
     for (int64_t lane = 0; lane < s->p->lanes; lane += w.lanes) {
-        int64_t place[TARN_MAX_SPATIAL] = {0};
-        w.lanes = min_i64(WHOLE_LANES, s->p->lanes - lane);
-        set_planes(s, slab, lane);
+        int64_t place[TARN_MAX_SPATIAL];
+        set_whole(s, &w, slab, planes, lane, WHOLE_TOPS);
         find_whole(s, &w);
-        read_pixels(s, TARN_GY, place, 1, w.lanes, w.share);
+        s->ops->read[s->p->dtype](w.share, s->base[TARN_GY], w.plane_step[TARN_GY], planes,
+                                  w.lanes);
         share_out(s, w.share, &w);
         memcpy(place, cells.from, sizeof place);
         do {
-            const tarn_tied_row row = tied_row(s, place, cells.count[inner], w.lanes, w.top);
-            s->ops->give[s->p->dtype](place_of(s, TARN_GX, place), step_of(s, TARN_GX), &row,
-                                      w.share);
+            const tarn_tied_rows rows = tied_rows(s, &w, place, cells.count[inner]);
+            s->ops->give[s->p->dtype](place_of(s, TARN_GX, place), step_of(s, TARN_GX),
+                                      w.plane_step[TARN_GX], &rows, w.share);
         } while (next_place(inner, &cells, place));
     }
 }
 
+/* Tangents; the first axis may be that of planes. */
 static void load_whole(fold *f, void *to)
 {
     pass *s = f->pass;
+    const whole_windows *w = s->tops;
+    const int inner = f->axes - 1;
+    const int64_t bytes = f->sum->bytes;
     box all, real;
     clip_sources(f, &all, &real);
-    join_rows(s->p, &all, TARN_X, TARN_DX, &real);
-    int64_t place[TARN_MAX_SPATIAL];
-    const int inner = f->axes - 1;
-    memcpy(place, real.from, sizeof place);
-    do {
-        const tarn_tied_row row = tied_row(s, place, real.count[inner], f->lanes, s->tops);
-        char *sums = (char *)to + place_in(f->axes, &all, place) * f->lanes * f->sum->bytes;
-        s->ops->tangents[s->p->dtype](sums, place_of(s, TARN_DX, place), step_of(s, TARN_DX), &row);
-    } while (next_place(inner, &real, place));
-}
-
-/* The value: which NaN or zero came first the specification has to find. */
-static void write_whole(const pass *s, const whole_windows *w, const int64_t *place)
-{
-    write_pixels(s, TARN_Y, place, 1, w->lanes, w->top);
-    for (int64_t l = 0; l < w->lanes; l++) {
-        const double top = is_single(s) ? ((const float *)w->top)[l] : w->top[l];
-        if (top != top || (top == 0 && s->minus_zeros))
-            ask_specification(s, place, 0, l);
+    box plane = real;
+    const int64_t planes = w->stacked ? real.count[0] : 1;
+    plane.count[0] = w->stacked ? 1 : real.count[0];
+    join_rows(s->p, &all, TARN_X, TARN_DX, &plane);
+    for (int64_t k = 0; k < planes; k++) {
+        int64_t place[TARN_MAX_SPATIAL];
+        plane.from[0] = real.from[0] + k;
+        memcpy(place, plane.from, sizeof place);
+        do {
+            const tarn_tied_rows row = {
+                place_of(s, TARN_X, place), step_of(s, TARN_X), plane.count[inner],
+                f->lanes, 1, 0, (const char *)w->top + (w->stacked ? place[0] * f->lanes * bytes : 0)};
+            s->ops->tangents[s->p->dtype](
+                (char *)to + place_in(f->axes, &all, place) * f->lanes * bytes,
+                place_of(s, TARN_DX, place), step_of(s, TARN_DX), 0, &row);
+        } while (next_place(inner, &plane, place));
     }
 }
 
-static void follow_whole(pass *s, const tarn_problem *merged, const tarn_slab *slab)
+/* Values: which NaN or zero came first the specification has to find. Moves on to the end of the
+ * planes. */
+static void write_whole(pass *s, const whole_windows *w)
+{
+    const int64_t place[TARN_MAX_SPATIAL] = {0};
+    s->ops->write[s->p->dtype](s->base[TARN_Y], w->plane_step[TARN_Y], w->top, w->planes, w->lanes);
+    for (int64_t k = 0; k < w->planes * w->lanes; k++) {
+        const double top = is_single(s) ? ((const float *)w->top)[k] : w->top[k];
+        for (int o = 0; o < OPERANDS && k > 0 && k % w->lanes == 0; o++)
+            s->base[o] = s->base[o] ? s->base[o] + w->plane_step[o] : NULL;
+        if (top != top || (top == 0 && s->minus_zeros))
+            ask_specification(s, place, 0, k % w->lanes);
+    }
+}
+
+/* Tangents of windows of as many planes; `stacked` is the problem with an axis of planes. */
+static void follow_whole(pass *s, const tarn_problem *merged, const tarn_problem *stacked,
+                         const tarn_slab *slab, int64_t planes)
 {
     whole_windows w;
     const tarn_problem *p = s->p;
     fold *f = &s->windows;
-    const int64_t most = f->lanes, place[TARN_MAX_SPATIAL] = {0};
-    const box windows = whole_box(f, slab);
-    for (int64_t lane = 0; lane < p->lanes; lane += most) {
-        w.lanes = f->lanes = min_i64(most, p->lanes - lane);
-        set_planes(s, slab, lane);
+    const int64_t most = f->lanes;
+    box windows = {.count = {planes}};
+    w.stacked = stacked->spatial > p->spatial;
+    for (int k = 1; k < f->axes; k++)
+        windows.count[k] = 1;
+    for (int64_t lane = 0; lane < p->lanes; lane += w.lanes) {
+        set_whole(s, &w, slab, planes, lane, most);
         s->p = merged;
         find_whole(s, &w);
+        s->p = stacked;
+        s->tops = &w;
+        f->lanes = w.lanes;
+        box b = first_part(f, &windows);
+        do {
+            const int64_t at = b.from[0] * w.lanes * s->sum.bytes;
+            set_box(f, &b);
+            memcpy((char *)w.share + at, tarn_fold_sums(f, 0, &s->sum),
+                   (size_t)(b.count[0] * w.lanes * s->sum.bytes));
+            s->room.used = 0;
+        } while (next_part(f, &windows, &b));
         s->p = p;
-        s->tops = w.top;
-        set_box(f, &windows);
-        forget_sources(f);
-        void *sums = tarn_fold_sums(f, 0, &s->sum);
-        share_out(s, sums, &w);
-        write_pixels(s, TARN_DY, place, 1, w.lanes, sums);
+        share_out(s, w.share, &w);
+        s->ops->write[p->dtype](s->base[TARN_DY], w.plane_step[TARN_DY], w.share, planes, w.lanes);
         if (s->base[TARN_Y])
-            write_whole(s, &w, place);
-        s->room.used = 0;
+            write_whole(s, &w);
     }
     f->lanes = most;
 }
 
 static NOT_INLINE void run_whole(pass *s, const tarn_tensors *t, int64_t begin, int64_t end)
 {
-    tarn_problem merged = *s->p;
     const tarn_problem *p = s->p;
+    tarn_problem merged = *p, stacked = *p;
     const int64_t units = merge_axes(&merged);
+    int64_t most = max_i64(WHOLE_TOPS / p->lanes, 1);
     tarn_slab slab;
     fold *f = &s->windows;
+    int64_t planes;
     f->load = load_whole;
     if (t->base[TARN_GX]) {
         s->p = &merged;
-        while (next_slab(p, t, p->axis[0].size, &begin, end, &slab)) {
+        while ((planes = next_planes(p, t, p->axis[0].size, &begin, end, most, &slab)) > 0) {
             slab.lo *= units;
             slab.hi *= units;
-            give_whole(s, &slab);
+            give_whole(s, &slab, planes);
         }
         return;
     }
-    tarn_start_fold(f, p, false);
-    tarn_plan_fold(f, 1, p->lanes, (ARENA_BYTES - 1024) / s->sum.bytes, 1, 1);
+    most = stack_planes(p, INT64_MAX, &stacked) ? most : 1;
+    tarn_start_fold(f, &stacked, false);
+    const int64_t lanes = min_i64(p->lanes, MOST_LANES);
+    tarn_plan_fold(f, lanes, lanes, (ARENA_BYTES - 1024) / s->sum.bytes, 1, 1);
     f->slides = false;
-    while (next_slab(p, t, p->axis[0].out, &begin, end, &slab))
-        follow_whole(s, &merged, &slab);
+    while ((planes = next_planes(p, t, p->axis[0].out, &begin, end, most, &slab)) > 0)
+        follow_whole(s, &merged, &stacked, &slab, planes);
 }
 
 #define P double

@@ -712,7 +712,7 @@ void tarn_engine_weights(const tarn_problem *p, const tarn_tensors *t, int64_t b
     pass s;
     tarn_slab slab;
     tarn_problem stacked;
-    const bool stacks = stack_planes(p, &stacked);
+    const bool stacks = stack_planes(p, SMALL_PLANE, &stacked);
     const int64_t rows = t->base[TARN_GX] ? p->axis[0].size : p->axis[0].out;
     int64_t planes;
     start_pass(&s, p, t, ops);
