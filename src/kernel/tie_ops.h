@@ -31,9 +31,12 @@ typedef struct tarn_tie_ops {
     bool (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_rows *rows, bool least);
     /* count[.] += how many taps are as good as the top. */
     void (*counts[TARN_BF16 + 1])(int64_t *count, const tarn_tied_rows *rows);
-    /* gx = share[.] where the tap is as good as the top, else 0. */
+    /* gx = share[.] + 0 where the tap is as good as the top, else 0. */
     void (*give[TARN_BF16 + 1])(char *gx, int64_t step, int64_t row_step,
                                 const tarn_tied_rows *rows, const void *share);
+    /* Scratch sums += share[.] where the tap is as good as the top; steps are in numbers. */
+    void (*add[TARN_BF16 + 1])(void *sums, int64_t step, int64_t row_step,
+                               const tarn_tied_rows *rows, const void *share);
     /* Scratch to = dx + 0 where the tap is as good as the top, else 0. */
     void (*tangents[TARN_BF16 + 1])(void *to, const char *dx, int64_t step, int64_t row_step,
                                     const tarn_tied_rows *rows);
