@@ -343,7 +343,8 @@ static double planned_reads(const fold_axis *a, bool slides)
         return width;
     const double pace =
         axis->adaptive ? (double)axis->size / (double)axis->out : (double)axis->stride;
-    const double extent = (double)(axis->kernel - 1) * (axis->adaptive ? 1 : (double)axis->dilation);
+    const double extent =
+        (double)(axis->kernel - 1) * (axis->adaptive ? 1 : (double)axis->dilation);
     const double reads = slides ? width * pace : (width - 1) * pace + extent + 1;
     return reads < (double)axis->size ? reads : (double)axis->size;
 }
@@ -456,4 +457,3 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
         }
     }
 }
-

@@ -19,7 +19,7 @@
 #include <stdalign.h>
 
 enum {
-    ARENA_BYTES = 42 << 10,
+    ARENA_BYTES = 33 << 10,
     MOST_LANES = 16,
     MOST_TERMS = 3,
     LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED
@@ -79,8 +79,8 @@ struct fold {
     arena *room;
     int axes;
     bool backward, interleaved, slides;
-    bool holds;   /* what is kept goes on to be used: */
-    int64_t hold; /* from this source of the first axis on */
+    bool holds;    /* what is kept goes on to be used: */
+    int64_t hold;  /* from this source of the first axis on */
     int64_t lanes; /* interleaved planes that go together */
     fold_axis axis[TARN_MAX_SPATIAL];
     kept_sources kept[MOST_TERMS];

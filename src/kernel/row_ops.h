@@ -1,4 +1,4 @@
-/* Row operations: all the vector code there is, but for smooth max.
+/* Row operations: all the vector code there is, but for weight_ops.h and tie_ops.h.
  *
  * The engines (forward.c, backward_mean.c, backward_winners.c) walk windows in plain C,
  * compiled once, and leave every loop over elements to a row operation. A row is a run of n

@@ -17,9 +17,9 @@ typedef struct {
     char *base[OPERANDS]; /* of the planes in hand */
     fold windows;
     fold_sum sum;
-    void *tops;       /* of the windows in hand */
-    bool minus_zeros; /* there is a -0 among the taps */
-    int64_t lanes;    /* interleaved planes that go together */
+    void *tops;             /* of the windows in hand */
+    bool minus_zeros;       /* there is a -0 among the taps */
+    int64_t lanes;          /* interleaved planes that go together */
     int64_t entry, entries; /* of the last axis, in hand */
     arena room;
 } pass;
@@ -115,7 +115,7 @@ static void share_out(const pass *s, void *numbers, const int64_t *count, int64_
             ((double *)numbers)[k] /= (double)count[k];
 }
 
-/* Which NaN or zero came first, and whether there was a tap at all, the specification has to find. */
+/* Which NaN or zero came first, or whether there was a tap, the specification has to find. */
 static bool is_unsure(const pass *s, const double *tops, int64_t k)
 {
     const double top = is_single(s) ? ((const float *)tops)[k] : tops[k];
@@ -173,8 +173,13 @@ typedef struct {
 static tarn_tied_rows tied_rows(const pass *s, const whole_windows *w, const int64_t *place,
                                 int64_t pixels)
 {
-    return (tarn_tied_rows){place_of(s, TARN_X, place), step_of(s, TARN_X),     pixels, w->lanes,
-                            w->planes,                  w->plane_step[TARN_X], w->top};
+    return (tarn_tied_rows){place_of(s, TARN_X, place),
+                            step_of(s, TARN_X),
+                            pixels,
+                            w->lanes,
+                            w->planes,
+                            w->plane_step[TARN_X],
+                            w->top};
 }
 
 /* The cells of a plane; `rows` of them on the first axis, from `from` on. */
@@ -217,23 +222,22 @@ static void find_whole(pass *s, whole_windows *w)
 }
 
 /* Gradients of the rows of the slab, in as many planes. */
-static void give_whole(pass *s, const tarn_slab *slab, int64_t planes)
+static void give_whole(pass *s, whole_windows *w, const tarn_slab *slab, int64_t planes)
 {
-    whole_windows w;
     const int inner = s->p->spatial - 1;
     const box cells = cells_of(s->p, slab->lo, slab->hi - slab->lo);
-    for (int64_t lane = 0; lane < s->p->lanes; lane += w.lanes) {
+    for (int64_t lane = 0; lane < s->p->lanes; lane += w->lanes) {
         int64_t place[TARN_MAX_SPATIAL];
-        set_whole(s, &w, slab, planes, lane, WHOLE_TOPS);
-        find_whole(s, &w);
-        s->ops->read[s->p->dtype](w.share, s->base[TARN_GY], w.plane_step[TARN_GY], planes,
-                                  w.lanes);
-        share_out(s, w.share, w.count, w.planes * w.lanes);
+        set_whole(s, w, slab, planes, lane, WHOLE_TOPS);
+        find_whole(s, w);
+        s->ops->read[s->p->dtype](w->share, s->base[TARN_GY], w->plane_step[TARN_GY], planes,
+                                  w->lanes);
+        share_out(s, w->share, w->count, w->planes * w->lanes);
         memcpy(place, cells.from, sizeof place);
         do {
-            const tarn_tied_rows rows = tied_rows(s, &w, place, cells.count[inner]);
+            const tarn_tied_rows rows = tied_rows(s, w, place, cells.count[inner]);
             s->ops->give[s->p->dtype](place_of(s, TARN_GX, place), step_of(s, TARN_GX),
-                                      w.plane_step[TARN_GX], &rows, w.share);
+                                      w->plane_step[TARN_GX], &rows, w->share);
         } while (next_place(inner, &cells, place));
     }
 }
@@ -256,9 +260,14 @@ static void load_whole(fold *f, void *to)
         plane.from[0] = real.from[0] + k;
         memcpy(place, plane.from, sizeof place);
         do {
-            const tarn_tied_rows row = {
-                place_of(s, TARN_X, place), step_of(s, TARN_X), plane.count[inner],
-                f->lanes, 1, 0, (const char *)w->top + (w->stacked ? place[0] * f->lanes * bytes : 0)};
+            const tarn_tied_rows row = {place_of(s, TARN_X, place),
+                                        step_of(s, TARN_X),
+                                        plane.count[inner],
+                                        f->lanes,
+                                        1,
+                                        0,
+                                        (const char *)w->top +
+                                            (w->stacked ? place[0] * f->lanes * bytes : 0)};
             s->ops->tangents[s->p->dtype](
                 (char *)to + place_in(f->axes, &all, place) * f->lanes * bytes,
                 place_of(s, TARN_DX, place), step_of(s, TARN_DX), 0, &row);
@@ -280,37 +289,37 @@ static void write_whole(pass *s, const whole_windows *w)
 }
 
 /* Tangents of windows of as many planes; `stacked` is the problem with an axis of planes. */
-static void follow_whole(pass *s, const tarn_problem *merged, const tarn_problem *stacked,
-                         const tarn_slab *slab, int64_t planes)
+static void follow_whole(pass *s, whole_windows *w, const tarn_problem *merged,
+                         const tarn_problem *stacked, const tarn_slab *slab, int64_t planes)
 {
-    whole_windows w;
     const tarn_problem *p = s->p;
     fold *f = &s->windows;
-    const int64_t most = f->lanes;
+    const int64_t most = f->lanes, used = s->room.used;
     box windows = {.count = {planes}};
-    w.stacked = stacked->spatial > p->spatial;
+    w->stacked = stacked->spatial > p->spatial;
     for (int k = 1; k < f->axes; k++)
         windows.count[k] = 1;
-    for (int64_t lane = 0; lane < p->lanes; lane += w.lanes) {
-        set_whole(s, &w, slab, planes, lane, most);
+    for (int64_t lane = 0; lane < p->lanes; lane += w->lanes) {
+        set_whole(s, w, slab, planes, lane, most);
         s->p = merged;
-        find_whole(s, &w);
+        find_whole(s, w);
         s->p = stacked;
-        s->tops = &w;
-        f->lanes = w.lanes;
+        s->tops = w;
+        f->lanes = w->lanes;
         box b = first_part(f, &windows);
         do {
-            const int64_t at = b.from[0] * w.lanes * s->sum.bytes;
+            const int64_t at = b.from[0] * w->lanes * s->sum.bytes;
             set_box(f, &b);
-            memcpy((char *)w.share + at, tarn_fold_sums(f, 0, &s->sum),
-                   (size_t)(b.count[0] * w.lanes * s->sum.bytes));
-            s->room.used = 0;
+            memcpy((char *)w->share + at, tarn_fold_sums(f, 0, &s->sum),
+                   (size_t)(b.count[0] * w->lanes * s->sum.bytes));
+            s->room.used = used;
         } while (next_part(f, &windows, &b));
         s->p = p;
-        share_out(s, w.share, w.count, w.planes * w.lanes);
-        s->ops->write[p->dtype](s->base[TARN_DY], w.plane_step[TARN_DY], w.share, planes, w.lanes);
+        share_out(s, w->share, w->count, w->planes * w->lanes);
+        s->ops->write[p->dtype](s->base[TARN_DY], w->plane_step[TARN_DY], w->share, planes,
+                                w->lanes);
         if (s->base[TARN_Y])
-            write_whole(s, &w);
+            write_whole(s, w);
     }
     f->lanes = most;
 }
@@ -323,6 +332,7 @@ static NOT_INLINE void run_whole(pass *s, const tarn_tensors *t, int64_t begin, 
     int64_t most = max_i64(WHOLE_TOPS / p->lanes, 1);
     tarn_slab slab;
     fold *f = &s->windows;
+    whole_windows *w = take(&s->room, 1, sizeof *w);
     int64_t planes;
     f->load = load_whole;
     if (t->base[TARN_GX]) {
@@ -330,17 +340,17 @@ static NOT_INLINE void run_whole(pass *s, const tarn_tensors *t, int64_t begin, 
         while ((planes = next_planes(p, t, p->axis[0].size, &begin, end, most, &slab)) > 0) {
             slab.lo *= units;
             slab.hi *= units;
-            give_whole(s, &slab, planes);
+            give_whole(s, w, &slab, planes);
         }
         return;
     }
     most = stack_planes(p, INT64_MAX, &stacked) ? most : 1;
     tarn_start_fold(f, &stacked, false);
     const int64_t lanes = min_i64(p->lanes, MOST_LANES);
-    tarn_plan_fold(f, lanes, lanes, (ARENA_BYTES - 1024) / s->sum.bytes, 1, 1);
+    tarn_plan_fold(f, lanes, lanes, (ARENA_BYTES - 1024 - s->room.used) / s->sum.bytes, 1, 1);
     f->slides = false;
     while ((planes = next_planes(p, t, p->axis[0].out, &begin, end, most, &slab)) > 0)
-        follow_whole(s, &merged, &stacked, &slab, planes);
+        follow_whole(s, w, &merged, &stacked, &slab, planes);
 }
 
 /* ---- Other windows -------------------------------------------------------------------------- */
@@ -397,8 +407,8 @@ static void visit_taps(pass *s, window_run *w, int what, tarn_tied_rows rows, in
         rows.rows = 1;
     }
     if (what == FIND)
-        s->minus_zeros |= s->ops->tops[s->p->dtype]((char *)w->top + at * bytes, &rows,
-                                                    s->p->op == TARN_MIN);
+        s->minus_zeros |=
+            s->ops->tops[s->p->dtype]((char *)w->top + at * bytes, &rows, s->p->op == TARN_MIN);
     else if (what == COUNT)
         s->ops->counts[s->p->dtype](w->count + at, &rows);
     else

@@ -19,7 +19,8 @@
 #define REACH 288.0 /* of exponents, from that of the scale */
 #define LEAST_MODERATE 0x1p-250
 #define GREATEST_MODERATE 0x1p250
-#define MOST_NORMAL 0x1p900 /* of |x|: norms are plain numbers up to here, and down to its inverse */
+#define MOST_NORMAL                                                                                \
+    0x1p900 /* of |x|: norms are plain numbers up to here, and down to its inverse */
 #define MOST_ARGUMENT 0x1p24 /* of exponentials in vectors */
 
 /* What folds sum up: the weights of taps, tangents times weights (of Lp: times slopes); windows'
@@ -36,10 +37,10 @@ typedef double piece[PIECE + SLACK];
 typedef struct {
     const tarn_problem *p;
     const tarn_weight_ops *ops;
-    char *base[OPERANDS];      /* of the planes in hand */
-    bool full;                 /* all of binary64 counts: see exponential.h */
-    bool exact;                /* in weights; or in plain numbers */
-    bool any_will_do;          /* values are plain sums whatever the input holds */
+    char *base[OPERANDS]; /* of the planes in hand */
+    bool full;            /* all of binary64 counts: see exponential.h */
+    bool exact;           /* in weights; or in plain numbers */
+    bool any_will_do;     /* values are plain sums whatever the input holds */
     fold windows, cells;
     fold_sum sum[2], best[2]; /* of plain numbers, and of weights */
     int64_t planned_lanes;
