@@ -354,7 +354,7 @@ typedef struct tarn_row_ops {
     /* Adds the gradients of each run of windows with one code, left to right, and then their sum to
      * the tile's cell. False if a lane's codes do not grow along a chain: the tile is spoilt. */
     bool (*add_runs[2])(void *tile, const tarn_runs *runs);
-    /* Scratch to[i] += from[i], whole vectors. */
+    /* to[i] += from[i], of f32 and f64. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);
     /* ... and then from[i] = 0. */
     void (*move_sums[2])(void *to, void *from, int64_t n);
