@@ -356,6 +356,15 @@ static char *output_at(const lanes_state *s, const lanes_lane *lane, int operand
     return lane->base[operand] + offset_of(p, operand, at) * p->element_bytes[operand];
 }
 
+/* Where the first of the bands begins: any lane may have it. */
+static int64_t first_start(const lanes_state *s)
+{
+    int64_t start = s->lane[0].start;
+    for (int k = 1; k < s->used; k++)
+        start = min_i64(start, s->lane[k].start);
+    return start;
+}
+
 /* The windows of the row o, which is row `index` of the box. */
 static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
 {
@@ -373,8 +382,8 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
     s->row.tap_step = (p->axis[last].adaptive ? 1 : p->axis[last].dilation) * s->step[last];
     int64_t alone = 0;
     if (plan->codes && plan->banded && last == 0)
-        for (; alone < n && window_taps(&p->axis[0], s->lane[0].start + o[0] + alone).lo > 0;
-             alone++) {
+        for (int64_t start = first_start(s);
+             alone < n && window_taps(&p->axis[0], start + o[0] + alone).lo > 0; alone++) {
             set_first_codes(s, o[0] + alone);
             fold(s, alone, 1);
         }
