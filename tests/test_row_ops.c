@@ -118,7 +118,6 @@ typedef struct {
     int core;
     int64_t k, n, channels, tap_step, pixel_step, to_step, first, step;
     bool given, in_place, few; /* given: codes of the rows */
-    bool in_order;             /* of equals the earlier row wins; with stride 2, rows that are read exactly */
 } fold_case;
 
 static const char *text_of(const fold_case *c)
@@ -148,8 +147,7 @@ static fold_case draw(rng *r, const family *f)
         c.pixel_step = c.channels * rng_range(r, 1, 3);
         c.to_step = c.channels + rng_range(r, 0, 1) * rng_range(r, 0, 9);
     }
-    c.in_order = rng_range(r, 0, 1);
-    c.given = c.form == STRIDE2 ? !c.in_order : rng_range(r, 0, 1);
+    c.given = c.form == STRIDE2 || rng_range(r, 0, 1);
     c.first = c.form != STRIDE2 ? rng_range(r, 0, 5) : 0;
     c.step = c.form != STRIDE2 ? rng_range(r, 1, 5) : 1;
     c.in_place = c.form == ROWS && c.kind != SUM && rng_range(r, 0, 2) == 0;
@@ -181,7 +179,7 @@ static number expected_of(const fold_case *c, const void *const *row, const void
         tap[j] = get(c->core, row[j], at);
         int64_t number_of_tap = c->first + j * c->step;
         number_of_tap += c->given ? get(width, codes[j], at).whole : zero;
-        if (j == 0 || above(tap[j], best) || (!c->in_order && !above(best, tap[j]) && number_of_tap < *code)) {
+        if (j == 0 || above(tap[j], best) || (!above(best, tap[j]) && number_of_tap < *code)) {
             best = tap[j];
             *code = number_of_tap;
         }
@@ -194,19 +192,11 @@ static void run(const fold_case *c, void *to, void *to_codes, const void *const 
     const tarn_row_ops *ops = c->family->ops;
     int core = c->core;
     int64_t k = c->k, n = c->n, tap_step = c->tap_step, step = c->pixel_step, to_step = c->to_step;
-    row_stride2 rows = {to, to_codes, row[0], 0, 0, k, tap_step, n, 1};
-    if (c->in_order && c->form == STRIDE2) {
-        (c->kind == BEST    ? ops->best_rows_stride2
-         : c->kind == CODES ? ops->first_best_rows_stride2
-                            : ops->sum_rows_stride2)[core](&rows);
-        return;
-    }
     switch (3 * (int)c->form + (int)c->kind) {
     case 3 * ROWS + BEST: ops->best[core](to, row, k, n); break;
     case 3 * ROWS + SUM: ops->sum[core](to, row, k, n); break;
     case 3 * ROWS + CODES:
-        (c->in_order ? ops->first_best : ops->best_codes)[core](to, to_codes, row, c->given ? codes : NULL,
-                                                                c->first, c->step, k, n);
+        ops->best_codes[core](to, to_codes, row, c->given ? codes : NULL, c->first, c->step, k, n);
         break;
     case 3 * STRIDE2 + BEST: ops->best_stride2[core](to, row[0], k, tap_step, n); break;
     case 3 * STRIDE2 + SUM: ops->sum_stride2[core](to, row[0], k, tap_step, n); break;
@@ -220,9 +210,8 @@ static void run(const fold_case *c, void *to, void *to_codes, const void *const 
         ops->sum_pixels[core](to, to_step, row[0], k, tap_step, step, c->channels, n);
         break;
     default:
-        (c->in_order ? ops->first_best_pixels : ops->best_codes_pixels)[core](
-            to, to_codes, to_step, row[0], c->given ? codes[0] : NULL, c->first, c->step, k, tap_step, step,
-            c->channels, n);
+        ops->best_codes_pixels[core](to, to_codes, to_step, row[0], c->given ? codes[0] : NULL, c->first, c->step,
+                                     k, tap_step, step, c->channels, n);
     }
 }
 
@@ -240,20 +229,12 @@ static memory make_memory(void)
     return m;
 }
 
-/* What may be read and written behind the windows. */
-static size_t slack_of(const fold_case *c)
-{
-    int64_t lanes = c->family->ops->vector_bytes / core_bytes((tarn_core)c->core);
-    bool exact = c->in_order && c->k > 1 && c->n >= lanes;
-    return c->form == STRIDE2 && !exact ? SCRATCH_SLACK : 0;
-}
-
 /* Rows are of their own, or begin at the taps of the first; that one holds what the last tap reads, no more. */
 static void place_rows(rng *r, const fold_case *c, const memory *m, const void **row, const void **codes)
 {
     int64_t bytes = core_bytes((tarn_core)c->core), results = c->n * c->channels;
     int64_t elements = read_at(c, results - 1) + 1 + (c->form == ROWS ? 0 : (c->k - 1) * c->tap_step);
-    size_t size = (size_t)(elements * bytes) + slack_of(c);
+    size_t size = (size_t)(elements * bytes + (c->form == STRIDE2 ? SCRATCH_SLACK : 0));
     for (int j = 0; j < c->k; j++) {
         bool at_end = rng_range(r, 0, 1);
         char *own = guarded_place(&m->row[j], size, at_end), *code = guarded_place(&m->codes[j], size, at_end);
@@ -276,7 +257,7 @@ static void check_fold(rng *r, const fold_case *c, const memory *m)
     int cores[2] = {c->core, core_width((tarn_core)c->core)};
     int64_t results = c->n * c->channels, bytes = core_bytes((tarn_core)c->core);
     size_t size = (size_t)((written_at(c, results - 1) + 1) * bytes);
-    size_t room = size + slack_of(c);
+    size_t room = size + (c->form == STRIDE2 ? SCRATCH_SLACK : 0);
     bool at_end = rng_range(r, 0, 1);
     const guarded *of[2] = {&m->to, &m->to_codes};
     char *to[2] = {guarded_place(of[0], room, at_end), guarded_place(of[1], room, at_end)};

@@ -18,11 +18,6 @@ tarn_engine tarn_engine_backward_mean; /* avg: VJP */
 tarn_engine
     tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */
 
-/* The part of the forward engine for dense rows (dense.c): false, with nothing done, if it does not
- * take the problem. `in` and `out` are the operands that averages read and write. */
-bool tarn_dense_run(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                    const tarn_row_ops *ops, int in, int out);
-
 /* The same with operations of their own. */
 void tarn_engine_weights(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
                          int64_t end, const tarn_weight_ops *ops); /* smooth max, lp */

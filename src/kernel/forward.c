@@ -5,8 +5,6 @@
 
 static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const tarn_row_ops *ops, int in, int out);
-static void run_general(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                        const tarn_row_ops *ops, int in, int out);
 static void run_slab(forward_state *s, int64_t lo, int64_t hi);
 static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
 static void add_planes(forward_state *s, int64_t planes);
@@ -550,15 +548,6 @@ static void run_stack(forward_state *s, const tarn_tensors *t, int64_t begin, in
 
 static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const tarn_row_ops *ops, int in, int out)
-{
-    if (tarn_dense_run(p, t, begin, end, ops, in, out))
-        return;
-    run_general(p, t, begin, end, ops, in, out);
-}
-
-static __attribute__((noinline)) void run_general(const tarn_problem *p, const tarn_tensors *t,
-                                                  int64_t begin, int64_t end,
-                                                  const tarn_row_ops *ops, int in, int out)
 {
     _Alignas(64) char arena[ARENA_BYTES];
     forward_state s;

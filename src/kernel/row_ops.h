@@ -170,16 +170,6 @@ typedef struct tarn_runs {
     void *open_sums;
 } tarn_runs;
 
-/* Windows with stride 2 along `rows` dense rows of scratch: to[r*to_step + i] is the fold of
- * from[r*from_step + 2*i + j*dilation], j in [0,k). Writes n elements of each row; reads nothing
- * behind the windows of a row if there is a vector of them and k > 1, else up to SCRATCH_SLACK
- * bytes more. */
-typedef struct row_stride2 {
-    void *to, *to_codes;
-    const void *from;
-    int64_t to_step, from_step, k, dilation, n, rows;
-} row_stride2;
-
 typedef struct tarn_row_ops {
     int vector_bytes;
     const struct tarn_row_ops
@@ -228,18 +218,6 @@ typedef struct tarn_row_ops {
                               int64_t tap_step, int64_t pixel_step, int64_t channels,
                               int64_t n); /* k <= MOST_SUMMED */
 
-    /* As best_codes and best_codes_pixels, but of equal values that of the earlier row wins. */
-    void (*first_best[CORES])(void *to, void *to_codes, const void *const *from,
-                              const void *const *from_codes, int64_t first, int64_t step, int64_t k,
-                              int64_t n);
-    void (*first_best_pixels[CORES])(void *to, void *to_codes, int64_t to_step, const void *from,
-                                     const void *from_codes, int64_t first, int64_t step, int64_t k,
-                                     int64_t tap_step, int64_t pixel_step, int64_t channels,
-                                     int64_t n);
-    void (*best_rows_stride2[CORES])(const row_stride2 *f);
-    void (*first_best_rows_stride2[CORES])(const row_stride2 *f); /* codes: numbers of taps */
-    void (*sum_rows_stride2[CORES])(const row_stride2 *f);        /* k <= MOST_SUMMED */
-
     /* best_pixels of 2 to 4 taps, of f32 and f64, at least a vector of channels; true if a tap
      * is NaN or -0. */
     bool (*best_checked_pixels[CORES])(void *to, int64_t to_step, const void *from, int64_t k,
@@ -273,7 +251,6 @@ typedef struct tarn_row_ops {
     bool (*key[KEYS])(void *to, const void *from, uint64_t flip, int64_t n);
     /* Whether a row of f32 or f64 holds a NaN or a -0; other keys have none. */
     bool (*is_odd[KEYS])(const void *from, int64_t n);
-    bool (*has_nan[CORES])(const void *from, int64_t n); /* of CORE_F32 and CORE_F64 */
     /* A row of values, from keys; not for KEY_ORDER_.... */
     void (*unkey[KEYS])(void *to, const void *from, uint64_t flip, int64_t n);
     /* Keys in wider integers, with their sign: from [width] to [width], to > from (others are
