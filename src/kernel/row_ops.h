@@ -331,6 +331,10 @@ typedef struct tarn_row_ops {
     /* Adds the gradients of each run of windows with one code, left to right, and then their sum to
      * the tile's cell. False if a lane's codes do not grow along a chain: the tile is spoilt. */
     bool (*add_runs[2])(void *tile, const tarn_runs *runs);
+    /* n windows of two columns side by side, at least a vector of f32 or f64: to[2*o + j] = gy[o] if
+     * saved[o] is tap + j, and otherwise 0. */
+    void (*put_pairs[TARN_BF16 + 1])(void *to, const uint8_t *saved, const void *gy, int tap,
+                                     int64_t n);
     /* to[i] += from[i], of f32 and f64. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);
     /* ... and then from[i] = 0. */

@@ -150,14 +150,25 @@ __attribute__((noinline)) static void run_in_lanes(const tarn_problem *p, const 
     (j.pixels ? run_pixels : run_turned)(&j, begin, end, ask);
 }
 
+/* Windows of so few taps that asking costs less than clearing all cells and finding those that won. */
+static bool has_few_taps(const tarn_problem *p)
+{
+    enum { FEW = 9 };
+    int64_t taps = 1;
+    for (int a = 0; a < p->spatial; a++)
+        taps = min_i64(taps * min_i64(p->axis[a].kernel, FEW + 1), FEW + 1);
+    return taps <= FEW;
+}
+
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops)
 {
-    if (tarn_windows_lie_apart(p))
-        tarn_put_gradients(p, t, begin, end, box);
-    else if (tarn_rows_fit(p, ops))
+    bool apart = tarn_windows_lie_apart(p), can_ask = tarn_pixels_can_ask(p, ops);
+    if (apart && !(can_ask && has_few_taps(p)))
+        tarn_put_gradients(p, t, begin, end, box, ops);
+    else if (!apart && tarn_rows_fit(p, ops))
         tarn_sum_rows(p, t, begin, end, box, ops);
-    else if (tarn_pixels_can_ask(p, ops))
+    else if (can_ask)
         tarn_ask_pixels(p, t, begin, end, box, ops);
     else
         run_in_lanes(p, t, begin, end, box, ops);

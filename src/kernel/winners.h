@@ -137,7 +137,7 @@ void tarn_store_cells(const winners_job *j, const int64_t *at, range rows, range
 /* Whether no cell has two windows; then the gradients of some units, as tarn_run_winners(). */
 bool tarn_windows_lie_apart(const tarn_problem *p);
 void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                        const range *box);
+                        const range *box, const tarn_row_ops *ops);
 
 /* Whether rows of sums fit, of sliding windows; then the gradients, as tarn_run_winners(). */
 bool tarn_rows_fit(const tarn_problem *p, const tarn_row_ops *ops);

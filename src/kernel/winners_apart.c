@@ -13,6 +13,8 @@ typedef void apart_put(const apart_job *j, char *gx, int64_t gx_step, const uint
 
 struct apart_job {
     const tarn_problem *p;
+    const tarn_row_ops *ops;
+    bool pairs; /* windows of two columns, side by side */
     apart_put *put;
     const tarn_slab *slab;
     range cells[TARN_MAX_SPATIAL]; /* of the slab */
@@ -122,6 +124,23 @@ static range windows_reading(const tarn_axis *axis, range cells)
                    min_i64(floor_div(cells.hi - 1 + axis->lo, axis->stride) + 1, axis->out)};
 }
 
+/* Whether each row of taps of n windows is a row of cells without gaps. */
+static bool are_pairs(const tarn_problem *p)
+{
+    const tarn_axis *axis = &p->axis[p->spatial - 1];
+    int last = p->spatial - 1;
+    return p->lanes == 1 && axis->kernel == 2 &&
+           (axis->adaptive || (axis->stride == 2 && axis->dilation == 1)) &&
+           p->stride[TARN_GX][last] == 1 && p->stride[TARN_GY][last] == 1 &&
+           p->stride[OPERAND_SAVED][last] == 1;
+}
+
+static bool put_pairs_fit(const apart_job *j, int64_t n)
+{
+    int64_t sum_bytes = j->p->dtype == TARN_F64 ? 8 : 4;
+    return j->pairs && n >= j->ops->vector_bytes / sum_bytes;
+}
+
 /* The row of windows that begins with `o`, up to column `end`; those in `inside` are. */
 static void put_row(const apart_job *j, int64_t *o, int64_t end, range inside)
 {
@@ -140,10 +159,14 @@ static void put_row(const apart_job *j, int64_t *o, int64_t end, range inside)
             j->slab->base[TARN_GY] + offset_of(p, TARN_GY, o) * p->element_bytes[TARN_GY];
         const uint8_t *saved =
             (const uint8_t *)j->slab->base[OPERAND_SAVED] + offset_of(p, OPERAND_SAVED, o);
+        for (int64_t tap = 0; tap < j->taps && put_pairs_fit(j, n); tap += 2)
+            j->ops->put_pairs[p->dtype](gx + j->offset[tap] * p->element_bytes[TARN_GX], saved, gy,
+                                        (int)tap, n);
         int64_t step =
             (axis->adaptive ? axis->kernel : axis->stride) * (n > 1 ? p->stride[TARN_GX][last] : 0);
-        j->put(j, gx, step, saved, p->stride[OPERAND_SAVED][last], gy, p->stride[TARN_GY][last],
-               p->lanes, n);
+        if (!put_pairs_fit(j, n))
+            j->put(j, gx, step, saved, p->stride[OPERAND_SAVED][last], gy, p->stride[TARN_GY][last],
+                   p->lanes, n);
         o[last] += n;
     }
     for (; o[last] < end; o[last]++)
@@ -203,10 +226,25 @@ static void put_slab(apart_job *j)
     }
 }
 
-void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                        const range *box)
+/* Where a band of cells ends that begins with `lo`: whole windows, and as many as are still in the
+ * level-1 cache when gradients follow the zeros. */
+static int64_t next_band(const tarn_problem *p, int64_t lo, int64_t end)
 {
-    apart_job j = {.p = p, .taps = 1};
+    enum { BAND_BYTES = 16 << 10 };
+    const tarn_axis *axis = &p->axis[0];
+    int64_t step = axis->adaptive ? axis->kernel : axis->stride,
+            before = axis->adaptive ? 0 : axis->lo;
+    int64_t windows = BAND_BYTES / p->element_bytes[TARN_GX] / p->lanes / step;
+    for (int a = 1; a < p->spatial; a++)
+        windows /= p->axis[a].size;
+    windows = floor_div(lo + before, step) + max_i64(windows, 1);
+    return windows < ceil_div(end + before, step) ? windows * step - before : end;
+}
+
+void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                        const range *box, const tarn_row_ops *ops)
+{
+    apart_job j = {.p = p, .ops = ops, .pairs = are_pairs(p), .taps = 1};
     j.put = p->dtype == TARN_F64   ? put_windows_F64
             : p->dtype == TARN_F32 ? put_windows_F32
             : p->dtype == TARN_F16 ? put_windows_F16
@@ -224,8 +262,10 @@ void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t be
     }
     tarn_slab slab;
     j.slab = &slab;
-    while (next_slab(p, t, p->axis[0].size, &begin, end, &slab)) {
-        j.cells[0] = (range){slab.lo, slab.hi};
-        put_slab(&j);
-    }
+    while (next_slab(p, t, p->axis[0].size, &begin, end, &slab))
+        for (int64_t lo = slab.lo, hi; lo < slab.hi; lo = hi) {
+            hi = next_band(p, lo, slab.hi);
+            j.cells[0] = (range){lo, hi};
+            put_slab(&j);
+        }
 }
