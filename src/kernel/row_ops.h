@@ -304,8 +304,8 @@ typedef struct tarn_row_ops {
     /* ---- Gradients of max and min (winners.h, row_winners.inc) ---- */
 
     /* To scratch, or from it: n pixels of `channels` elements, `step` apart in a tensor and dense
-     * in scratch. Sums are f64 for f64, and f32 otherwise; they are rounded to the dtype, a NaN as the
-     * one quiet NaN. Winners are of 1 or 4 bytes, and their pixels to_step apart in scratch. */
+     * in scratch. Sums are f64 for f64, and f32 otherwise; they are rounded to the dtype, a NaN as
+     * the one quiet NaN. Winners are of 1 or 4 bytes, and their pixels to_step apart in scratch. */
     void (*read_gradients[TARN_BF16 + 1])(void *scratch, const void *pixels, int64_t step,
                                           int64_t channels, int64_t n);
     void (*write_gradients[TARN_BF16 + 1])(void *pixels, int64_t step, const void *scratch,
@@ -331,8 +331,8 @@ typedef struct tarn_row_ops {
     /* Adds the gradients of each run of windows with one code, left to right, and then their sum to
      * the tile's cell. False if a lane's codes do not grow along a chain: the tile is spoilt. */
     bool (*add_runs[2])(void *tile, const tarn_runs *runs);
-    /* n windows of two columns side by side, at least a vector of f32 or f64: to[2*o + j] = gy[o] if
-     * saved[o] is tap + j, and otherwise 0. */
+    /* n windows of two columns side by side, at least a vector of f32 or f64: to[2*o + j] = gy[o]
+     * if saved[o] is tap + j, and otherwise 0. */
     void (*put_pairs[TARN_BF16 + 1])(void *to, const uint8_t *saved, const void *gy, int tap,
                                      int64_t n);
     /* to[i] += from[i], of f32 and f64. */

@@ -150,7 +150,7 @@ __attribute__((noinline)) static void run_in_lanes(const tarn_problem *p, const 
     (j.pixels ? run_pixels : run_turned)(&j, begin, end, ask);
 }
 
-/* Windows of so few taps that asking costs less than clearing all cells and finding those that won. */
+/* Asking then costs less than clearing all cells and looking for those that won. */
 static bool has_few_taps(const tarn_problem *p)
 {
     enum { FEW = 9 };

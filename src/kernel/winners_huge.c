@@ -1,6 +1,6 @@
 /* Without saved winners, where those of the windows of a single cell would not fit the stack: a
- * tile of cells at a time, for which the winners of all windows that read it are found, some at a time.
- * They are true, so that the windows of a row that one cell won are neighbours, in a chain of
+ * tile of cells at a time, for which the winners of all windows that read it are found, some at a
+ * time. They are true, so that the windows of a row that one cell won are neighbours, in a chain of
  * windows that have cells in common (winners_runs.c).
  */
 #include "winners_found.h"
