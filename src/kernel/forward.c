@@ -110,15 +110,31 @@ static bool is_native(const forward_plan *plan)
     return !plan->look_up && plan->flip == 0 && plan->key <= KEY_F64;
 }
 
-/* Channels that go together, in bytes: all, while a tile then has a few columns; or a few lines
- * of memory. */
+/* Padded columns that n outputs read. */
+static int64_t columns_of(const tarn_axis *axis, int64_t n)
+{
+    /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
+    if (axis->adaptive)
+        return min_i64(axis->size, muldiv_ceil(n, axis->size, axis->out) + 2);
+    tarn_i128 columns = (tarn_i128)(n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
+    return columns < INT64_MAX ? (int64_t)columns : INT64_MAX;
+}
+
+/* Channels that go together, in bytes: all, if a tile of all then has as many outputs as its windows
+ * have columns, two rows of it, with their codes, taking the arena; or a few lines of memory, so
+ * that several rows go together. */
 static int64_t block_bytes(const forward_plan *plan)
 {
-    enum { ALL_CHANNELS = 2048, SOME_CHANNELS = 512 };
+    enum { LINE = 64, SOME_CHANNELS = 8 * LINE, FEW_CHANNELS = 2 * LINE, LEAST_OUTPUTS = 4 };
     const tarn_problem *p = plan->p;
+    const tarn_axis *axis = plan->columns;
     bool follow = p->stride[plan->in][p->spatial - 1] == p->lanes;
-    return follow && is_native(plan) && p->lanes * plan->bytes <= ALL_CHANNELS ? ALL_CHANNELS
-                                                                               : SOME_CHANNELS;
+    int64_t outputs = max_i64(min_i64(axis->kernel, axis->out), LEAST_OUTPUTS);
+    int64_t columns = columns_of(axis, outputs), rows = plan->codes ? 4 : 2;
+    int64_t room = columns < ARENA_BYTES / rows ? ARENA_BYTES / rows / columns : 0;
+    if (follow && is_native(plan) && p->lanes * plan->bytes <= room)
+        return room;
+    return max_i64(min_i64(room / 4 / LINE * LINE, SOME_CHANNELS), FEW_CHANNELS);
 }
 
 /* Shorter vectors, if pixels then fill one. */
@@ -260,16 +276,6 @@ static void set_ring(forward_plan *plan, bool keeps)
                    : plan->strided  ? 1
                                     : FEW_LISTED; /* then, they are rarely used */
     plan->ring_rows = plan->ring_keeps ? (int)extent : (int)min_i64(axis->kernel, plan->listed);
-}
-
-/* Padded columns that n outputs read. */
-static int64_t columns_of(const tarn_axis *axis, int64_t n)
-{
-    /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
-    if (axis->adaptive)
-        return min_i64(axis->size, muldiv_ceil(n, axis->size, axis->out) + 2);
-    tarn_i128 columns = (tarn_i128)(n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
-    return columns < INT64_MAX ? (int64_t)columns : INT64_MAX;
 }
 
 /* Elements from a row to the next, among those folded down and across. Turned rows are stored
