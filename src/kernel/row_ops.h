@@ -90,21 +90,6 @@ typedef struct tarn_asked_pixels {
     int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
 } tarn_asked_pixels;
 
-/* Windows in scratch hold `lanes` gradients in the type of sums, and `code_lanes` winners, of which
- * the first `lanes` count. Both are whole vectors, and take as many bytes.
- *
- * The rows of windows that read a row of cells, in the order of their sums. Cell k of the list is
- * read by `count` windows of each row, from the window `first` on and window_step apart, and won
- * those whose code is the row's plus its column. Cells of equal count are neighbours, up to `end`.
- * Places of cells and windows are in bytes. */
-typedef struct tarn_asked {
-    const int32_t *cell, *first, *count, *end, *column;
-    int64_t window_step;
-    int64_t rows;
-    const char *gy[MOST_ASKED_ROWS], *codes[MOST_ASKED_ROWS];
-    int32_t code[MOST_ASKED_ROWS];
-} tarn_asked;
-
 /* Windows that walk cells (lanes.c). A cell is the same number of elements everywhere, at least a
  * vector of them, one for each lane; a lane never meets another. Where cells lie is told in bytes.
  *
@@ -317,18 +302,10 @@ typedef struct tarn_row_ops {
     void (*ask_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked_pixels *asked,
                                       int64_t channels, int64_t n);
 
-    /* Winners of n windows become codes: winner * step + starts[window], and INT32_MIN where the
-     * winner is not below `taps`. */
-    void (*code_winners)(int32_t *codes, int64_t lanes, const int32_t *starts, uint32_t taps,
-                         uint32_t step, int64_t n);
-    /* The sums of n cells, a vector each, rows left to right and then one after the other [S5].
-     * Here and below in f32 and f64. */
-    void (*ask[2])(void *sums, const tarn_asked *asked, int64_t n);
-
     /* Winners of n windows become codes: the column of the cell times 2^16, and the cell's number
      * in the tile; -1 for those that name no cell inside. */
     void (*winner_cells)(int32_t *codes, int64_t lanes, const tarn_cell_rows *rows, int64_t n);
-    /* Adds the gradients of each run of windows with one code, left to right, and then their sum to
+    /* Here and below in f32 and f64. Adds the gradients of each run of windows with one code, left to right, and then their sum to
      * the tile's cell. False if a lane's codes do not grow along a chain: the tile is spoilt. */
     bool (*add_runs[2])(void *tile, const tarn_runs *runs);
     /* n windows of two columns side by side, at least a vector of f32 or f64: to[2*o + j] = gy[o]

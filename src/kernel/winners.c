@@ -8,16 +8,6 @@
 
 /* ---- What fits ------------------------------------------------------------------------------ */
 
-/* The windows that read a cell, at most; MOST_ASKED + 1 or more if they are many. */
-static int64_t windows_of_cells(const tarn_problem *p)
-{
-    int64_t windows = 1;
-    for (int a = 0; a < p->spatial; a++)
-        windows = min_i64(windows, MOST_ASKED + 1) *
-                  min_i64(windows_behind(&p->axis[a]) + 1, MOST_ASKED + 1);
-    return windows;
-}
-
 /* Numbers of taps and places in scratch have 32 bits. To tell rows of taps apart, those of a plane
  * are divided in f32. */
 static bool numbers_fit(const tarn_problem *p)
@@ -33,8 +23,7 @@ static bool numbers_fit(const tarn_problem *p)
     }
     return p->element_bytes[OPERAND_SAVED] < 8 &&
            taps <= MOST / (p->axis[last].adaptive ? 1 : p->axis[last].dilation) &&
-           (windows_of_cells(p) <= MOST_ASKED || rows == 1 ||
-            rows * p->axis[last].kernel <= MOST_DIVIDED);
+           (rows == 1 || rows * p->axis[last].kernel <= MOST_DIVIDED);
 }
 
 /* ---- Lanes ---------------------------------------------------------------------------------- */
@@ -74,15 +63,15 @@ static void use_bands(winners_job *j)
 
 /* ---- The engine ----------------------------------------------------------------------------- */
 
-static void run_lanes(winners_job *j, bool ask)
+static void run_lanes(winners_job *j)
 {
     j->bands = false;
     j->windows = (range){0, j->p->axis[0].out};
     use_bands(j);
-    (ask ? tarn_ask_windows : tarn_add_runs)(j);
+    tarn_add_runs(j);
 }
 
-static void run_pixels(winners_job *j, int64_t begin, int64_t end, bool ask)
+static void run_pixels(winners_job *j, int64_t begin, int64_t end)
 {
     tarn_slab slab;
     int64_t unit = begin,
@@ -98,14 +87,14 @@ static void run_pixels(winners_job *j, int64_t begin, int64_t end, bool ask)
             j->lane[0].gy += first * bytes[0];
             j->lane[0].saved += first * bytes[1];
             j->lane[0].gx += first * bytes[2];
-            run_lanes(j, ask);
+            run_lanes(j);
         }
         unit = begin;
     }
 }
 
 /* Whole planes, as many as there are lanes; or a part of one. */
-static void run_turned(winners_job *j, int64_t begin, int64_t end, bool ask)
+static void run_turned(winners_job *j, int64_t begin, int64_t end)
 {
     tarn_slab slab = {0};
     while (begin < end) {
@@ -118,7 +107,7 @@ static void run_turned(winners_job *j, int64_t begin, int64_t end, bool ask)
         } while (slab.lo == 0 && slab.hi == size && j->used < j->lanes && end - begin >= size);
         j->box[0] = (range){slab.lo, slab.hi};
         j->end = slab.hi;
-        run_lanes(j, ask);
+        run_lanes(j);
     }
 }
 
@@ -128,15 +117,11 @@ __attribute__((noinline)) static void run_in_lanes(const tarn_problem *p, const 
 {
     enum { ALIGNMENT = 64 };
     _Alignas(ALIGNMENT) char scratch[SCRATCH_BYTES];
-    ask_lists lists;
-    int64_t sum_bytes = p->dtype == TARN_F64 ? 8 : 4, vector = ops->vector_bytes / sum_bytes,
-            asked = windows_of_cells(p);
-    bool ask = asked <= MOST_ASKED;
+    int64_t sum_bytes = p->dtype == TARN_F64 ? 8 : 4, vector = ops->vector_bytes / sum_bytes;
     winners_job j = {.p = p,
                      .tensors = t,
                      .ops = ops,
                      .scratch = scratch,
-                     .lists = &lists,
                      .last = p->spatial - 1,
                      .wide = p->dtype == TARN_F64,
                      .pixels = p->lanes >= vector,
@@ -146,8 +131,7 @@ __attribute__((noinline)) static void run_in_lanes(const tarn_problem *p, const 
                      .cell_bytes = ops->vector_bytes};
     for (int a = 0; a < p->spatial; a++)
         j.box[a] = box ? box[a] : (range){0, p->axis[a].size};
-    lists.columns = (range){0, -1};
-    (j.pixels ? run_pixels : run_turned)(&j, begin, end, ask);
+    (j.pixels ? run_pixels : run_turned)(&j, begin, end);
 }
 
 /* Asking then costs less than clearing all cells and looking for those that won. */

@@ -6,7 +6,6 @@
  *     winners_apart.c  windows that have no cell in common
  *     winners_rows.c   sliding windows of few taps: rows of sums are added up
  *     winners_pixels.c channels last, few windows to a cell: in place
- *     winners_ask.c    cells of few windows ask each of them: did I win you?
  *     winners_runs.c   the windows of a row that one cell won, a run, are summed, then added to it
  *     winners_found.c  without saved winners: the forward engine finds those of some windows first
  *     winners_huge.c   ... of huge windows
@@ -23,11 +22,7 @@
 
 enum {
     SCRATCH_BYTES = 30 << 10,
-    MOST_LANES = 16,  /* rows that are turned together */
-    MOST_ASKED = 32,  /* windows that a cell asks */
-    MOST_CELLS = 256, /* ... of a row */
-    MOST_STARTS =
-        SCRATCH_BYTES / 48 /* windows in scratch: gradients, codes and a turned row each */
+    MOST_LANES = 16 /* rows that are turned together */
 };
 
 typedef struct range {
@@ -46,21 +41,11 @@ typedef struct winners_lane {
     int64_t first_unit; /* of the plane */
 } winners_lane;
 
-/* What cells that ask their windows need to know of a row: see winners_ask.c. */
-typedef struct ask_lists {
-    range columns; /* which it is */
-    bool bands;
-    int32_t cell[MOST_CELLS], first[MOST_CELLS], count[MOST_CELLS], end[MOST_CELLS],
-        column[MOST_CELLS];
-    int32_t starts[MOST_STARTS];
-} ask_lists;
-
 typedef struct winners_job {
     const tarn_problem *p;
     const tarn_tensors *tensors;
     const tarn_row_ops *ops;
     char *scratch;
-    ask_lists *lists;
     int last;           /* axis */
     int wide;           /* 1 if sums are f64, else 0 */
     bool pixels;        /* lanes are channels; otherwise rows are turned */
@@ -150,7 +135,6 @@ void tarn_ask_pixels(const tarn_problem *p, const tarn_tensors *t, int64_t begin
                      const range *box, const tarn_row_ops *ops);
 
 /* The cells of the lanes in hand. */
-void tarn_ask_windows(const winners_job *j);
 void tarn_add_runs(const winners_job *j);
 
 /* The gradient of some units, from saved winners, in a box of cells if one is given (its range on

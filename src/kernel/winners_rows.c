@@ -29,16 +29,11 @@ typedef struct rows_job {
 
 /* ---- What fits ------------------------------------------------------------------------------ */
 
-/* Rows that are added for a row of cells: of the last axis but one, of the one before, ... Lanes
- * add none, but visit a plane of windows once for every tap of the axes before. */
-static bool rows_are_few(const tarn_problem *p)
+/* A row of windows adds a row of sums for each row of taps, stride columns to a window; lanes take
+ * about as long as five quarters of a vector of these. */
+static bool rows_are_few(const tarn_problem *p, int64_t layers, int64_t lanes)
 {
-    int64_t rows = 0, each = 1;
-    for (int a = 0; a < p->spatial - 1; a++) {
-        each *= windows_behind(&p->axis[a]) + 1; /* of 255 taps, so many at most */
-        rows += each;
-    }
-    return rows <= (p->spatial > 2 ? 40 : 8);
+    return layers <= 5 * lanes / 4 / p->axis[p->spatial - 1].stride;
 }
 
 bool tarn_rows_fit(const tarn_problem *p, const tarn_row_ops *ops)
@@ -46,6 +41,7 @@ bool tarn_rows_fit(const tarn_problem *p, const tarn_row_ops *ops)
     enum { FEW_CELLS = 1 << 10 };
     int last = p->spatial - 1;
     int64_t margins = 2 * extent_of(&p->axis[last]) * p->lanes, layers = 1;
+    int64_t lanes = ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4);
     bool dense = p->axis[last].out == 1 || (p->stride[TARN_GY][last] == p->lanes &&
                                             p->stride[OPERAND_SAVED][last] == p->lanes);
     for (int a = 0; a <= last; a++)
@@ -54,7 +50,7 @@ bool tarn_rows_fit(const tarn_problem *p, const tarn_row_ops *ops)
     for (int a = 0; a < last; a++)
         layers *= p->axis[a].kernel;
     return dense && p->element_bytes[OPERAND_SAVED] == 1 && p->lanes * 4 < ops->vector_bytes &&
-           margins * (layers + 2) <= FEW_CELLS && rows_are_few(p);
+           margins * (layers + 2) <= FEW_CELLS && rows_are_few(p, layers, lanes);
 }
 
 /* Elements of a row of so many columns, with both margins: whole vectors. */
