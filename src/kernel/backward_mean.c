@@ -438,7 +438,7 @@ static void make_picks(mean_walk *w)
     for (; i < a->tile && a->period > 0; i++)
         w->picks[i] = w->picks[i - a->period] + 1;
     int32_t before = 0, after = 0; /* at most, of what eight neighbours pick; periods are alike */
-    for (int64_t k = 0; k < (a->period > 0 ? min_i64(a->period, i) : i) && w->channels == 1; k++)
+    for (int64_t k = 0; k < (a->period > 0 ? min_i64(a->period, i) : i); k++)
         for (int64_t next = k + 1; next < min_i64(k + NEIGHBOURS, i); next++) {
             int32_t distance = (w->picks[next] & PICK_PLACE) - (w->picks[k] & PICK_PLACE);
             after = distance > after ? distance : after;

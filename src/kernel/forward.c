@@ -120,9 +120,9 @@ static int64_t columns_of(const tarn_axis *axis, int64_t n)
     return columns < INT64_MAX ? (int64_t)columns : INT64_MAX;
 }
 
-/* Channels that go together, in bytes: all, if a tile of all then has as many outputs as its windows
- * have columns, two rows of it, with their codes, taking the arena; or a few lines of memory, so
- * that several rows go together. */
+/* Channels that go together, in bytes: all, if a tile of all then has as many outputs as its
+ * windows have columns, two rows of it, with their codes, taking the arena; or a few lines of
+ * memory, so that several rows go together. */
 static int64_t block_bytes(const forward_plan *plan)
 {
     enum { LINE = 64, SOME_CHANNELS = 8 * LINE, FEW_CHANNELS = 2 * LINE, LEAST_OUTPUTS = 4 };
