@@ -306,7 +306,8 @@ typedef struct tarn_row_ops {
      * in the tile; -1 for those that name no cell inside. */
     void (*winner_cells)(int32_t *codes, int64_t lanes, const tarn_cell_rows *rows, int64_t n);
     /* Here and below in f32 and f64. Adds the gradients of each run of windows with one code, left
-     * to right, and then their sum to the tile's cell. False if a lane's codes do not grow along a chain: the tile is spoilt. */
+     * to right, and then their sum to the tile's cell. False if a lane's codes do not grow along a
+     * chain: the tile is spoilt. */
     bool (*add_runs[2])(void *tile, const tarn_runs *runs);
     /* n windows of two columns side by side, at least a vector of f32 or f64: to[2*o + j] = gy[o]
      * if saved[o] is tap + j, and otherwise 0. */
