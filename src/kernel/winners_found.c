@@ -11,11 +11,13 @@ enum { ALIGNMENT = 64 };
 
 range tarn_windows_of_cells(const tarn_axis *axis, range cells)
 {
-    range windows = {floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1,
-                     (cells.hi - 1 + axis->lo) / axis->stride + 1};
+    range windows;
     if (axis->adaptive)
         windows = (range){muldiv_floor(cells.lo, axis->out, axis->size),
                           muldiv_ceil(cells.hi, axis->out, axis->size)};
+    else
+        windows = (range){floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1,
+                          (cells.hi - 1 + axis->lo) / axis->stride + 1};
     int64_t first = min_i64(max_i64(windows.lo, 0), axis->out - 1);
     return (range){first, max_i64(min_i64(windows.hi, axis->out), first + 1)};
 }

@@ -5,7 +5,7 @@
  */
 #include "winners_found.h"
 
-enum { TILE_BYTES = 4 << 10, CHUNK = 512, EDGE = 16 };
+enum { TILE_BYTES = 4 << 10, CHUNK = 448, EDGE = 16 };
 
 typedef struct huge_tile {
     const tarn_problem *p;
