@@ -529,12 +529,12 @@ static bool weigh_shares(pass *s, const fold *f, const box *b, const double *sha
 {
     piece gx;
     const kept_sources *kept = &s->windows.kept[TERM_WEIGHT];
-    bool inside = keeps_weights(s, &s->windows) && kept->valid;
-    for (int k = 0; k < f->axes; k++)
-        inside &= b->from[k] >= kept->of.from[k] &&
-                  b->from[k] + b->count[k] <= kept->of.from[k] + kept->of.count[k];
-    if (!inside)
+    if (!keeps_weights(s, &s->windows) || !kept->valid)
         return false;
+    for (int k = 0; k < f->axes; k++)
+        if (b->from[k] < kept->of.from[k] ||
+            b->from[k] + b->count[k] > kept->of.from[k] + kept->of.count[k])
+            return false;
     walk w = first_piece(f->axes, f->lanes, b);
     do {
         const double *weights = (const double *)(const void *)kept->array +
