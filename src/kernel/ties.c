@@ -382,7 +382,7 @@ static tarn_tied_rows taps_at(const pass *s, const window_run *w, const int64_t 
     const tarn_axis *axis = &s->p->axis[s->p->spatial - 1];
     const int64_t column = step_of(s, TARN_X), bytes = s->sum.bytes;
     return (tarn_tied_rows){.x = place_of(s, TARN_X, place),
-                            .step = step * column,
+                            .step = taps > 1 ? step * column : 0,
                             .pixels = taps,
                             .lanes = s->lanes,
                             .rows = windows,
@@ -412,7 +412,8 @@ static void visit_taps(pass *s, window_run *w, int what, tarn_tied_rows rows, in
     else if (what == COUNT)
         s->ops->counts[s->p->dtype](w->count + at, &rows);
     else
-        s->ops->add[s->p->dtype](sums, step * lanes, axis->stride * lanes, &rows,
+        s->ops->add[s->p->dtype](sums, rows.pixels > 1 ? step * lanes : 0,
+                                 rows.rows > 1 ? axis->stride * lanes : 0, &rows,
                                  (char *)w->share + at * bytes);
 }
 
@@ -512,7 +513,8 @@ static void load_tangents(pass *s, const window_run *w, int64_t *place, int64_t 
         rows.rows = 1;
     }
     s->ops->tangents[s->p->dtype](out + (first + lo - entry) * bytes, place_of(s, TARN_DX, place),
-                                  taps.step * column, axis->stride * column, &rows);
+                                  n > 1 ? taps.step * column : 0,
+                                  windows > 1 ? axis->stride * column : 0, &rows);
 }
 
 static void add_rows(const pass *s, char *to, const char *from, int64_t n)
