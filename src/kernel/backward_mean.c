@@ -541,7 +541,8 @@ static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from
 static void write_cells(mean_walk *w, int axis, char *to, const char *from, int64_t k)
 {
     const mean_axis *a = &w->axis[axis];
-    int64_t kinds = kinds_here(a), cell = a->to_step * w->gx_bytes, period = a->period * cell;
+    int64_t kinds = kinds_here(a), cell = a->to_step * w->gx_bytes;
+    int64_t apart = a->period < a->cells ? a->period : 0, period = apart * cell; /* or none is */
     int64_t next = axis == 0 ? a->pitch : a->kinds * a->pitch;
     for (int64_t r = 0; r < kinds; r++) {
         const mean_run *run = &a->runs[r];
@@ -554,7 +555,7 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
         }
         bool rows = axis + 2 == w->axes, again = rows && run->cells <= FEW_COPIES;
         for (int64_t j = 0; j < (again ? run->cells : rows) && run->start + j < a->cells; j++)
-            write_rows(w, cells + j * cell, a->period * a->to_step, terms, next, k,
+            write_rows(w, cells + j * cell, apart * a->to_step, terms, next, k,
                        a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
         for (int64_t i = 0; i < alike && axis + 2 < w->axes; i++) {
             const char *here = terms + i * next * w->size;
