@@ -66,7 +66,7 @@ test-python: ## Test the Python package only
 	@tools/test.sh python
 
 test-quick: ## Test the release build only
-	@tools/setup.sh build test docs
+	@tools/setup.sh build test
 	@tools/test.sh release
 
 test-neon: ## Test the NEON kernels, in QEMU
@@ -187,10 +187,10 @@ install: ## Install (DESTDIR, PREFIX or prefix, bindir, libdir, includedir)
 	$(build)
 	DESTDIR='$(DESTDIR)' cmake --install build
 
-docs: ## Write the documentation to build/docs/
+docs: ## Write the documentation site to build/site/: pages with search, the C interface, the explorer if it is built
 	@tools/setup.sh docs
-	mkdir -p build/docs
-	doxygen docs/Doxyfile
+	@tools/site.sh build/site
+	@echo 'Open build/site/index.html'
 
 coverage: ## Test, and write what was executed to build/coverage/
 	@tools/setup.sh build test coverage

@@ -2,7 +2,7 @@
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage analysis format bench peers counts
 #                                              population neon avx512 explorer node browser
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
-# make a Python environment in build/peers, the group test one in build/venv, the group avx512 a Linux in build/bochs.
+# make a Python environment in build/peers, the groups test and docs one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
 
 missing=
@@ -72,13 +72,14 @@ make_peers() { # make_peers <package>...
     done
 }
 
-# What the end-to-end tests are written with, in a folder of the build's own.
-make_venv() {
+# Python packages in a folder of the build's own, as far as they are missing.
+make_venv() { # make_venv <modules, with commas> <package>...
     venv=$(dirname "$0")/../build/venv
-    "$venv/bin/python" -c 'import numpy, pytest' >/dev/null 2>&1 && return 0
-    echo 'tools/setup.sh: installing numpy and pytest into build/venv'
-    output=$({ python3 -m venv "$venv" && "$venv/bin/pip" -q install numpy pytest; } 2>&1) ||
-        fail "pip could not install numpy and pytest: $(echo "$output" | grep . | tail -n 1)"
+    "$venv/bin/python" -c "import $1" >/dev/null 2>&1 && return 0
+    shift
+    echo "tools/setup.sh: installing $* into build/venv"
+    output=$({ python3 -m venv "$venv" && "$venv/bin/pip" -q install "$@"; } 2>&1) ||
+        fail "pip could not install $*: $(echo "$output" | grep . | tail -n 1)"
 }
 
 # What Bochs boots. Packages are unpacked, not installed: this machine keeps its own kernel.
@@ -123,7 +124,10 @@ for group; do
         need python3-venv python3 -c 'import ensurepip, venv'
         need python3-dev python3 -c "$python_header"
         ;;
-    docs) need doxygen has doxygen ;;
+    docs)
+        need doxygen has doxygen
+        need python3-venv python3 -c 'import ensurepip, venv'
+        ;;
     coverage) need gcovr has gcovr ;;
     analysis) need cppcheck has cppcheck ;;
     format) need clang-format has clang-format ;;
@@ -170,8 +174,11 @@ case " $* " in
 *' test '*)
     need_clang_runtimes
     install_missing
-    make_venv
+    make_venv 'numpy, pytest' numpy pytest
     ;;
+esac
+case " $* " in
+*' docs '*) make_venv 'sphinx, furo, myst_parser, sphinx_copybutton' sphinx furo myst-parser sphinx-copybutton ;;
 esac
 case " $* " in
 *' explorer '*)

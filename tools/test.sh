@@ -39,9 +39,8 @@ for stage; do
     began=$SECONDS
     case $stage in
     docs)
-        mkdir -p build/docs
-        doxygen -q docs/Doxyfile
-        summary='no warnings'
+        tools/site.sh build/site
+        summary="$(find build/site -maxdepth 1 -name '*.html' | wc -l) pages, no warnings"
         ;;
     python)
         tools/python.sh test | tee build/test-python.log
