@@ -36,7 +36,7 @@ html_show_copyright = False
 
 def adapt(app, page, source):
     """Links to the site's pages and pictures; others that the repository has become plain text."""
-    folder = "" if page in ROOT_PAGES.values() else "docs"
+    folder = "" if page in ROOT_PAGES.values() else "docs/site" if page == "api" else "docs"
 
     def replace(match):
         image, text, path, anchor = match[1], match[2], match[3], match[4] or ""
