@@ -195,7 +195,7 @@ typedef struct tarn_pool {
     int64_t dilation[TARN_MAX_SPATIAL]; /**< Sliding: step between taps, >= 1. */
     int64_t pad_lo[TARN_MAX_SPATIAL]; /**< Sliding: padding before the axis, >= 0. A window may lie
                                              in it altogether: max gives 0 then [M4]. */
-    int64_t pad_hi[TARN_MAX_SPATIAL]; /**< Sliding: padding behind the axis, >= 0. */
+    int64_t pad_hi[TARN_MAX_SPATIAL]; /**< Sliding: padding after the axis, >= 0. */
     int64_t out[TARN_MAX_SPATIAL];    /**< Adaptive: windows per axis, >= 1. */
     int ceil_mode;         /**< Sliding: keep a last window that hangs over the edge [W3]. */
     int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as the number 0 [L2]. */
@@ -496,12 +496,12 @@ TARN_API tarn_status tarn_pool_vjp(const tarn_pool *pool, const tarn_view *x, co
 /** @name Helpers
  *  @{ */
 
-/** y = x with `lo[a]` zeros before and `hi[a]` zeros behind each of the last `spatial` axes [H1].
+/** y = x with `lo[a]` zeros before and `hi[a]` zeros after each of the last `spatial` axes [H1].
  *  Any dtype; y has the padded shape. Errors: BAD_ARGUMENT, BAD_RANK, BAD_SHAPE, BAD_WINDOW
  *  (negative padding), BAD_DTYPE, BAD_LAYOUT, OVERFLOW, ALIAS. */
 TARN_API tarn_status tarn_pad(const tarn_view *x, int spatial, const int64_t *lo, const int64_t *hi,
                               const tarn_view *y, tarn_error *error);
-/** y = x without `lo[a]` cells before and `hi[a]` behind: the adjoint of tarn_pad(), and its left
+/** y = x without `lo[a]` cells before and `hi[a]` after: the adjoint of tarn_pad(), and its left
  *  inverse [H2]. Errors as tarn_pad(), and DOES_NOT_FIT if there is less to remove. */
 TARN_API tarn_status tarn_unpad(const tarn_view *x, int spatial, const int64_t *lo,
                                 const int64_t *hi, const tarn_view *y, tarn_error *error);

@@ -103,7 +103,7 @@ TARN_API tarn_status tarn_graph_add(tarn_graph *graph, tarn_value a, tarn_value 
  *  factor that is not finite). */
 TARN_API tarn_status tarn_graph_scale(tarn_graph *graph, tarn_value x, double factor,
                                       tarn_value *value, tarn_error *error);
-/** `count` >= 1 values one behind the other along `axis` (0 is the outermost). Errors: BAD_RANK,
+/** `count` >= 1 values one after the other along `axis` (0 is the outermost). Errors: BAD_RANK,
  *  BAD_SHAPE, BAD_DTYPE, OVERFLOW. */
 TARN_API tarn_status tarn_graph_concat(tarn_graph *graph, int count, const tarn_value *values,
                                        int axis, tarn_value *value, tarn_error *error);

@@ -3,7 +3,7 @@
 export const GALLERY = [
     [
         "floor", "Floor leaves cells out",
-        "Six columns, windows of three, two apart: the last column is read by nobody, so its gradient is 0 [W2].",
+        "Six columns, windows of three, stride 2: the last column is read by nobody, so its gradient is 0 [W2].",
         "p=max+k3s2+f32+6x6&cell=0,5&view=vjp"
     ],
     [
@@ -57,7 +57,7 @@ export const GALLERY = [
     ],
     [
         "dilation", "Dilation leaves gaps",
-        "Taps two apart: a window of 3 × 3 taps spans five rows and columns and reads nine cells of them [W1].",
+        "Dilation 2: a window of 3 × 3 taps spans five rows and columns and reads nine cells of them [W1].",
         "p=max+k3s1e2+f32+7x7&sel=1,1"
     ],
     [
