@@ -87,8 +87,12 @@ static bool is_of_number(char c)
 void tarn_print_decimal(double number, char text[DECIMAL_BYTES])
 {
     char printed[64];
-    uint64_t former = set_float_state(); /* so does snprintf() */
-    snprintf(printed, sizeof printed, "%.17g", number);
+    uint64_t former = set_float_state();            /* so does snprintf() */
+    for (int digits = 15; digits <= 17; digits++) { /* 15 are never too many, 17 always enough */
+        snprintf(printed, sizeof printed, "%.*g", digits, number);
+        if (strtod(printed, NULL) == number)
+            break;
+    }
     restore_float_state(former);
     for (const char *at = printed; *at; at++) {
         bool point = !is_of_number(*at);

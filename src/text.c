@@ -2,6 +2,7 @@
 #include "decimal.h"
 #include "error.h"
 #include "shape.h"
+#include "suggest.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -161,14 +162,55 @@ static tarn_status take_adaptive_window(parser *p)
     return status ? status : take_values(p, p->pool->out);
 }
 
+/* Words of a problem and those of other libraries for them; what takes a value ends at its '='. */
+static const tarn_spelling spellings[] = {
+    {"f64", "f64"},       {"f32", "f32"},       {"f16", "f16"},        {"i16", "i16"},
+    {"u16", "u16"},       {"i32", "i32"},       {"u32", "u32"},        {"i64", "i64"},
+    {"u64", "u64"},       {"float64", "f64"},   {"double", "f64"},     {"float32", "f32"},
+    {"float", "f32"},     {"single", "f32"},    {"float16", "f16"},    {"half", "f16"},
+    {"bfloat16", "bf16"}, {"int8", "i8"},       {"uint8", "u8"},       {"byte", "u8"},
+    {"int16", "i16"},     {"uint16", "u16"},    {"int32", "i32"},      {"uint32", "u32"},
+    {"int64", "i64"},     {"uint64", "u64"},    {"bf16", "bf16"},      {"global", "global"},
+    {"flat", "flat"},     {"ceil", "ceil"},     {"ceil_mode", "ceil"}, {"nopad", "nopad"},
+    {"last", "last"},     {"nhwc", "last"},     {"ties", "ties="},     {"div", "div="},
+    {"beta", "beta="},    {"divisor", "div="},  {"power", "p="},       {"norm", "p="},
+    {"kernel", "k"},      {"kernel_size", "k"}, {"adaptive", "a"},     {"channels_last", "last"}};
+
 static tarn_status unknown_word(const parser *p)
 {
-    int length = (int)strcspn(p->at, " ");
+    size_t length = strcspn(p->at, " "), name = strcspn(p->at, " =0123456789");
+    int column = (int)(p->at - p->text) + 1, shown = (int)(length < 40 ? length : 40);
+    int count = sizeof spellings / sizeof *spellings;
+    const char *meant = tarn_suggest(p->at, length, spellings, count);
+    if (!meant)
+        meant = tarn_suggest(p->at, name, spellings, count);
+    if (meant)
+        return tarn_fail(p->error, TARN_BAD_TEXT, NO_AXIS,
+                         "column %d: unknown word '%.*s': did you mean %s?", column, shown, p->at,
+                         meant);
     return tarn_fail(
         p->error, TARN_BAD_TEXT, NO_AXIS,
         "column %d: unknown word '%.*s' (windows: k3s2p1e1, a7, global, flat; then dtype, "
         "shape, d2, last, ceil, nopad, div=, beta=, p=, ties=)",
-        (int)(p->at - p->text) + 1, length < 40 ? length : 40, p->at);
+        column, shown, p->at);
+}
+
+static tarn_status unknown_operator(const parser *p)
+{
+    static const tarn_spelling operators[] = {
+        {"max", "max"},       {"maximum", "max"},      {"maxpool", "max"},
+        {"min", "min"},       {"minimum", "min"},      {"avg", "avg"},
+        {"average", "avg"},   {"mean", "avg"},         {"avgpool", "avg"},
+        {"smooth", "smooth"}, {"logsumexp", "smooth"}, {"lse", "smooth"},
+        {"lp", "lp"},         {"norm", "lp"},          {"l2", "lp"}};
+    size_t length = strcspn(p->at, " ");
+    const char *meant =
+        tarn_suggest(p->at, length, operators, sizeof operators / sizeof *operators);
+    if (!meant)
+        return bad_text(p, "max, min, avg, smooth or lp");
+    return tarn_fail(p->error, TARN_BAD_TEXT, NO_AXIS,
+                     "column %d: expected max, min, avg, smooth or lp: did you mean %s?",
+                     (int)(p->at - p->text) + 1, meant);
 }
 
 static tarn_status take_shape(parser *p)
@@ -327,7 +369,7 @@ tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, 
     while (*p.at == ' ')
         p.at++;
     if (!take_name(&p, op_names, TARN_OPS, &op))
-        return bad_text(&p, "max, min, avg, smooth or lp");
+        return unknown_operator(&p);
     result.op = (tarn_op)op;
     tarn_view view;
     tarn_status status = take_items(&p);

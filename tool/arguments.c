@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* sysconf(_SC_PHYS_PAGES) */
 #include "tool.h"
 #include "../src/checked.h"
+#include "../src/suggest.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,6 +56,40 @@ static bool take_value(parser *p, int option, const char *attached)
     return set(p, option, p->argv[p->at++]);
 }
 
+/* Options as other libraries call them. */
+static const tarn_spelling foreign_options[] = {
+    {"kernel-size", "--kernel"},     {"ksize", "--kernel"},       {"window", "--kernel"},
+    {"strides", "--stride"},         {"padding", "--pad"},        {"ceil-mode", "--ceil"},
+    {"output-size", "--out"},        {"norm-type", "--power"},    {"divisor-override", "--divisor"},
+    {"return-indices", "--indices"}, {"data-format", "--layout"}, {"channels-last", "--layout"},
+    {"dilations", "--dilation"},     {"type", "--dtype"},         {"jobs", "--threads"},
+    {"gradient", "--vjp"},           {"print", "--text"},         {"out-file", "--output"}};
+enum { FOREIGN_OPTIONS = sizeof foreign_options / sizeof *foreign_options };
+
+/* The option of this command that was probably meant, with its dashes; NULL if none is near. */
+static const char *suggest_option(const tool_command *command, const char *word, size_t length)
+{
+    tarn_spelling list[OPTIONS + FOREIGN_OPTIONS];
+    int count = 0;
+    for (size_t k = 0; k < OPTIONS; k++)
+        if (tool_options[k].groups & command->groups)
+            list[count++] =
+                (tarn_spelling){tool_options[k].name, tool_option_text((tool_option_id)k)};
+    memcpy(list + count, foreign_options, sizeof foreign_options);
+    return tarn_suggest(word, length, list, count + FOREIGN_OPTIONS);
+}
+
+static bool unknown_long(const parser *p, const char *word, size_t length)
+{
+    const char *meant = suggest_option(p->call->command, word, length);
+    int shown = (int)(length < 60 ? length : 60);
+    if (meant)
+        return tarn_complain(p->complaint, BAD_USAGE, "unknown option --%.*s: did you mean %s?",
+                             shown, word, meant);
+    return tarn_complain(p->complaint, BAD_USAGE, "unknown option --%.*s (see tarn %s --help)",
+                         shown, word, p->call->command->name);
+}
+
 /* --name, --name value, --name=value */
 static bool take_long(parser *p, const char *word)
 {
@@ -64,8 +99,7 @@ static bool take_long(parser *p, const char *word)
         if (strlen(tool_options[k].name) == length &&
             memcmp(tool_options[k].name, word, length) == 0)
             return take_value(p, k, attached);
-    return tarn_complain(p->complaint, BAD_USAGE, "unknown option --%.*s (see tarn %s --help)",
-                         (int)(length < 60 ? length : 60), word, p->call->command->name);
+    return unknown_long(p, word, length);
 }
 
 /* -k 3, -k3; switches do not come in bundles. */
@@ -96,8 +130,33 @@ static bool take_argument(parser *p, bool *only_words)
     return word[1] == '-' ? take_long(p, word + 2) : take_short(p, word + 1);
 }
 
+const char *tool_suggest_command(const char *name, bool pools)
+{
+    static const tarn_spelling foreign[] = {{"average", "avg"},      {"mean", "avg"},
+                                            {"maximum", "max"},      {"minimum", "min"},
+                                            {"logsumexp", "smooth"}, {"softmax", "smooth"},
+                                            {"norm", "lp"},          {"maxpool", "max"},
+                                            {"avgpool", "avg"},      {"max-pool", "max"},
+                                            {"avg-pool", "avg"},     {"draw", "show"},
+                                            {"benchmark", "bench"},  {"completions", "completion"}};
+    enum { MOST_NAMES = 64 };
+    tarn_spelling list[MOST_NAMES + sizeof foreign / sizeof *foreign];
+    int count = 0;
+    for (int k = 0; k < tool_command_count && count < MOST_NAMES; k++)
+        if (tool_commands[k].pools || !pools)
+            list[count++] = (tarn_spelling){tool_commands[k].name, tool_commands[k].name};
+    for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++)
+        if (tool_find_command(foreign[k].meant)->pools || !pools)
+            list[count++] = foreign[k];
+    return tarn_suggest(name, strlen(name), list, count);
+}
+
 bool tool_complain_command(tarn_complaint *complaint, const char *name)
 {
+    const char *meant = tool_suggest_command(name, false);
+    if (meant)
+        return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s': did you mean %s?",
+                             name, meant);
     return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s' (see tarn --help)", name);
 }
 
@@ -106,8 +165,6 @@ bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *co
     parser p = {.argc = argc, .at = 2, .argv = argv, .call = call, .complaint = complaint};
     bool only_words = false;
     *call = (tool_call){.command = argc > 1 ? tool_find_command(argv[1]) : NULL};
-    if (argc < 2)
-        return tarn_complain(complaint, BAD_USAGE, "no command (see tarn --help)");
     if (!call->command)
         return tool_complain_command(complaint, argv[1]);
     while (p.at < argc)

@@ -1,5 +1,5 @@
 /* tarn graph: runs, differentiates, checks and draws graphs in files. */
-#include "../src/io/array_write.h"
+#include "result.h"
 #include "../src/io/convert.h"
 #include "graph_file.h"
 
@@ -44,8 +44,11 @@ typedef struct graph_job {
     verb verb;
     int64_t memory;
     graph_file file;
+    bool channels_last; /* arrays in files have their channels last */
+    tarn_array model; /* the first picture that was read: pictures that are written have its type */
     int bindings;
     binding binding[MOST_WORDS];
+    tool_result *results; /* of the bindings that are written */
 } graph_job;
 
 /* The port that "NAME=FILE" names, and the file; a file alone is enough if there is one port. */
@@ -83,21 +86,60 @@ static bool bind(graph_job *job, const tool_named *given, tarn_complaint *compla
     if (!find_port(b.role->of_inputs ? file->input : file->output,
                    b.role->of_inputs ? file->inputs : file->outputs, given, &b, complaint))
         return false;
-    if (b.role->written && tarn_file_kind_of(b.path) != TARN_FILE_NPY)
-        return tool_complain_option(complaint, given->option, "'%.60s' is not a .npy file", b.path);
     job->binding[job->bindings++] = b;
     return true;
 }
 
-/* A file that two results go to would lose one of them. */
+/* A file that two results go to would lose one of them; one that is read is kept unless asked for. */
+static bool check_pair(const graph_job *job, const binding *b, const binding *other,
+                       tarn_complaint *complaint)
+{
+    if (!other->role->written)
+        return tool_check_replaced(job->call, b->role->option, other->path, b->path, complaint);
+    return other >= b || !tarn_output_same(b->path, other->path) ||
+           tool_complain_option(complaint, b->role->option,
+                                "'%.60s' is the same file as '%.60s': one would be lost", b->path,
+                                other->path);
+}
+
 static bool check_outputs(const graph_job *job, tarn_complaint *complaint)
 {
-    for (const binding *b = job->binding; b < job->binding + job->bindings; b++)
-        for (const binding *other = job->binding; other < b; other++)
-            if (b->role->written && other->role->written && tarn_output_same(b->path, other->path))
-                return tool_complain_option(
-                    complaint, b->role->option,
-                    "'%.60s' is the same file as '%.60s': one would be lost", b->path, other->path);
+    const binding *end = job->binding + job->bindings;
+    for (const binding *b = job->binding; b < end; b++) {
+        if (b->role->written && !tool_check_replaced(job->call, b->role->option, job->call->word[1],
+                                                     b->path, complaint))
+            return false;
+        for (const binding *other = job->binding; other < end && b->role->written; other++)
+            if (!check_pair(job, b, other, complaint))
+                return false;
+    }
+    return true;
+}
+
+static bool writes(const graph_job *job)
+{
+    for (int k = 0; k < job->bindings; k++)
+        if (job->binding[k].role->written)
+            return true;
+    return false;
+}
+
+/* --text alone: everything that -o could name, on standard output. */
+static bool bind_text(graph_job *job, tarn_complaint *complaint)
+{
+    const role *r = roles;
+    while (r->option != OPTION_OUTPUT || !(r->verbs & IN(job->verb)))
+        r++;
+    graph_port *ports = r->of_inputs ? job->file.input : job->file.output;
+    int count = r->of_inputs ? job->file.inputs : job->file.outputs;
+    for (int k = 0; k < count; k++) {
+        if (r->which != GRAPH_VALUE && !graph_port_varies(&ports[k]))
+            continue;
+        if (job->bindings == MOST_WORDS)
+            return tool_complain_option(complaint, OPTION_TEXT, "the graph has more than %d",
+                                        MOST_WORDS);
+        job->binding[job->bindings++] = (binding){r, &ports[k], "-"};
+    }
     return true;
 }
 
@@ -106,10 +148,17 @@ static bool bind_all(graph_job *job, tarn_complaint *complaint)
     for (int k = 0; k < job->call->nameds; k++)
         if (!bind(job, &job->call->named[k], complaint))
             return false;
-    return check_outputs(job, complaint);
+    return check_outputs(job, complaint) &&
+           (!tool_given(job->call, OPTION_TEXT) || writes(job) || bind_text(job, complaint));
 }
 
 /* ---- Tensors in files ----------------------------------------------------------------------- */
+
+/* Spatial axes of a tensor with channels: those behind N and C, or two behind C alone. */
+static int spatial_axes(int rank)
+{
+    return rank > 4 ? rank - 2 : 2;
+}
 
 static bool same_shape(const tarn_view *a, const tarn_view *b)
 {
@@ -126,50 +175,150 @@ static bool complain_shape(const tarn_view *file, const graph_port *port, tarn_c
                          should);
 }
 
+/* Axes of size 1 in front, as a picture alone has none for N and for one channel. */
+static tarn_view lead_with_ones(tarn_view view, int rank)
+{
+    int more = rank - view.rank;
+    if (more <= 0)
+        return view;
+    memmove(view.shape + more, view.shape, (size_t)view.rank * sizeof *view.shape);
+    memmove(view.strides + more, view.strides, (size_t)view.rank * sizeof *view.strides);
+    for (int a = 0; a < more; a++) {
+        view.shape[a] = 1;
+        view.strides[a] = 0;
+    }
+    view.rank = rank;
+    return view;
+}
+
+/* The file's array with its axes as the graph has them. */
+static tarn_view as_in_graph(const graph_job *job, const tarn_array *array, const graph_port *port)
+{
+    bool picture = tarn_array_is_picture(array);
+    if (picture && same_shape(&array->view, &port->view))
+        return array->view;
+    bool last = job->channels_last || array->channels_last || (picture && array->view.rank == 3);
+    tarn_view view =
+        tool_logical_view(&array->view, picture ? 2 : spatial_axes(array->view.rank), last);
+    return picture ? lead_with_ones(view, port->view.rank) : view;
+}
+
 /* The type is converted, the shape must be right. */
-static bool load(const binding *b, int64_t memory, tarn_complaint *complaint)
+static bool load(graph_job *job, const binding *b, tarn_complaint *complaint)
 {
     tarn_array array = {0};
     if (b->port->tensor[b->role->which])
         return tool_complain_option(complaint, b->role->option, "names %s twice", b->port->name);
-    if (!tarn_array_open(b->path, memory, &array, complaint))
+    if (!tarn_array_open(b->path, job->memory, &array, complaint))
         return false;
-    bool good =
-        same_shape(&array.view, &b->port->view) || complain_shape(&array.view, b->port, complaint);
+    tarn_view from = as_in_graph(job, &array, b->port);
+    bool good = same_shape(&from, &b->port->view) || complain_shape(&from, b->port, complaint);
     good = good && graph_port_room(b->port, b->role->which, complaint);
     if (good) {
         tarn_view to = graph_port_view(b->port, b->role->which);
-        tarn_convert(&array.view, array.swapped, &to);
+        tarn_convert(&from, array.swapped, &to);
         *complaint = tarn_no_complaint();
+        if (tarn_array_is_picture(&array) && !tarn_array_is_picture(&job->model))
+            job->model = (tarn_array){.view = {.dtype = array.view.dtype}, .white = array.white};
     }
     tarn_array_close(&array);
     return good;
 }
 
-static bool store(const binding *b, tarn_complaint *complaint)
+/* Values become pictures of the type of those that were read; derivatives do not. */
+static bool check_kind(const binding *b, const tool_target *target, tarn_complaint *complaint)
 {
-    char header[NPY_HEADER];
-    size_t length = tarn_npy_header(&b->port->view, false, header);
-    size_t bytes = tarn_view_bytes(&b->port->view);
-    tarn_output output;
-    if (!tarn_output_open(b->path, (int64_t)(length + bytes), &output, complaint))
-        return false;
-    if (tarn_output_write(&output, header, length, complaint) &&
-        tarn_output_write(&output, b->port->tensor[b->role->which], bytes, complaint))
-        return tarn_output_commit(&output, complaint);
-    tarn_output_abandon(&output);
-    return false;
+    tarn_file_kind kind = tarn_file_kind_of(target->path);
+    return target->text || kind == TARN_FILE_NPY || kind == TARN_FILE_TEXT ||
+           kind == TARN_FILE_UNKNOWN || b->role->which == GRAPH_VALUE ||
+           tool_complain_option(complaint, target->option,
+                                "pictures hold u8 and u16, which a derivative is not: write .npy");
 }
 
-/* Reads what is to be read (written == false), or writes what is to be written. */
-static bool transfer(graph_job *job, bool written, tarn_complaint *complaint)
+/* The tensor as its file is to have it. */
+static tarn_view file_layout(const graph_job *job, const graph_port *port)
 {
-    for (int k = 0; k < job->bindings; k++) {
-        const binding *b = &job->binding[k];
-        if (b->role->written == written &&
-            !(written ? store(b, complaint) : load(b, job->memory, complaint)))
+    const tarn_view *v = &port->view;
+    int spatial = spatial_axes(v->rank);
+    return job->channels_last && v->rank > spatial
+               ? tarn_view_channels_last(NULL, v->dtype, v->rank, spatial, v->shape)
+               : tarn_view_dense(NULL, v->dtype, v->rank, v->shape);
+}
+
+static bool open_result(const graph_job *job, const binding *b, tool_result *result,
+                        tarn_complaint *complaint)
+{
+    tarn_view view = file_layout(job, b->port);
+    int spatial = spatial_axes(view.rank);
+    tool_target target = {.option = b->role->option,
+                          .path = b->path,
+                          .name = b->port->name,
+                          .text = tool_given(job->call, OPTION_TEXT),
+                          .channels_last = job->channels_last && view.rank > spatial,
+                          .like = tarn_array_is_picture(&job->model) ? &job->model : NULL,
+                          .memory = job->memory};
+    return check_kind(b, &target, complaint) &&
+           tool_result_open(result, &target, &view, spatial, complaint);
+}
+
+/* The bytes of a tensor in the order of its file. */
+static bool put_result(const graph_job *job, const binding *b, tool_result *result,
+                       tarn_complaint *complaint)
+{
+    tarn_view tensor = graph_port_view(b->port, b->role->which);
+    tarn_view copy = file_layout(job, b->port);
+    size_t bytes = tarn_view_bytes(&copy);
+    copy.data = malloc(bytes ? bytes : 1);
+    if (!copy.data)
+        return tarn_complain(complaint, FAILED_WORK, "no memory for %zu bytes", bytes);
+    tarn_convert(&tensor, false, &copy);
+    bool good = tool_result_put(result, copy.data, bytes, complaint);
+    free(copy.data);
+    return good;
+}
+
+static bool commit_result(const graph_job *job, const binding *b, tool_result *result,
+                          tarn_complaint *complaint)
+{
+    (void)job, (void)b;
+    return tool_result_commit(result, complaint);
+}
+
+typedef bool result_step(const graph_job *job, const binding *b, tool_result *result,
+                         tarn_complaint *complaint);
+
+/* Results go in step, so that what is wrong with one is known before another has its name. */
+static bool each_result(graph_job *job, result_step *step, tarn_complaint *complaint)
+{
+    for (int k = 0; k < job->bindings; k++)
+        if (job->binding[k].role->written &&
+            !step(job, &job->binding[k], &job->results[k], complaint))
             return false;
-    }
+    return true;
+}
+
+static bool open_results(graph_job *job, tarn_complaint *complaint)
+{
+    job->results = calloc((size_t)job->bindings + 1, sizeof *job->results);
+    if (!job->results)
+        return tarn_complain(complaint, FAILED_WORK, "no memory for the results");
+    for (int k = 0; k < job->bindings; k++)
+        tarn_output_none(&job->results[k].output);
+    return each_result(job, open_result, complaint);
+}
+
+static void close_results(graph_job *job)
+{
+    for (int k = 0; k < job->bindings && job->results; k++)
+        tool_result_close(&job->results[k]);
+    free(job->results);
+}
+
+static bool load_all(graph_job *job, tarn_complaint *complaint)
+{
+    for (int k = 0; k < job->bindings; k++)
+        if (!job->binding[k].role->written && !load(job, &job->binding[k], complaint))
+            return false;
     return true;
 }
 
@@ -257,20 +406,35 @@ static bool check_inputs(const graph_file *file, tarn_complaint *complaint)
     return true;
 }
 
-static bool writes(const graph_job *job)
-{
-    for (int k = 0; k < job->bindings; k++)
-        if (job->binding[k].role->written)
-            return true;
-    return false;
-}
-
 static bool writes_to_stdout(const graph_job *job)
 {
     for (int k = 0; k < job->bindings; k++)
         if (job->binding[k].role->written && tarn_output_is_standard(job->binding[k].path))
             return true;
     return false;
+}
+
+/* What was written, and where: shapes as the files have them. */
+static void report_results(const graph_job *job, FILE *to)
+{
+    static const char *const kinds[GRAPH_TENSORS] = {"value", "tangent", "cotangent"};
+    const char *comma = "";
+    fputs(", \"outputs\": [", to);
+    for (const binding *b = job->binding; b < job->binding + job->bindings; b++) {
+        if (!b->role->written)
+            continue;
+        tarn_view file =
+            tool_file_view(&b->port->view, spatial_axes(b->port->view.rank), job->channels_last);
+        fprintf(to, "%s{\"name\": ", comma);
+        tool_json_string(to, b->port->name);
+        fprintf(to, ", \"tensor\": \"%s\", \"file\": ", kinds[b->role->which]);
+        tool_json_string(to, b->path);
+        fputs(", \"shape\": ", to);
+        tool_json_numbers(to, file.shape, file.rank);
+        fprintf(to, ", \"dtype\": \"%s\"}", tarn_dtype_name(file.dtype));
+        comma = ", ";
+    }
+    putc(']', to);
 }
 
 static bool report(const graph_job *job, const tarn_program *program, tarn_complaint *complaint)
@@ -280,13 +444,15 @@ static bool report(const graph_job *job, const tarn_program *program, tarn_compl
     tarn_error error;
     if (tarn_program_memory(program, &memory, &error))
         return tool_complain_library(complaint, &error);
-    if (tool_given(job->call, OPTION_JSON))
+    if (tool_given(job->call, OPTION_JSON)) {
         fprintf(to,
                 "{\"values\": %d, \"steps\": %d, \"peak_bytes\": %lld, "
-                "\"bytes_without_reuse\": %lld, \"floor_bytes\": %lld, \"saved_bytes\": %lld}\n",
+                "\"bytes_without_reuse\": %lld, \"floor_bytes\": %lld, \"saved_bytes\": %lld",
                 tarn_graph_values(job->file.graph), memory.steps, (long long)memory.arena,
                 (long long)memory.without_reuse, (long long)memory.floor, (long long)memory.saved);
-    else if (!tool_given(job->call, OPTION_QUIET))
+        report_results(job, to);
+        fputs("}\n", to);
+    } else if (!tool_given(job->call, OPTION_QUIET))
         fprintf(to,
                 "%d values, %d steps; beside inputs and outputs %lld bytes at the peak, %lld "
                 "without reuse\n%s",
@@ -310,11 +476,14 @@ static bool run_verb(graph_job *job, tarn_complaint *complaint)
     tarn_mode mode = modes[job->verb];
     bool values = mode == TARN_GRAPH_FORWARD || names_values(job);
     tarn_program *program = NULL;
-    bool good = transfer(job, false, complaint) && check_inputs(&job->file, complaint) &&
-                want(job, complaint) && graph_file_room(&job->file, mode, values, complaint) &&
+    bool good = load_all(job, complaint) && check_inputs(&job->file, complaint) &&
+                open_results(job, complaint) && want(job, complaint) &&
+                graph_file_room(&job->file, mode, values, complaint) &&
                 graph_file_compile(&job->file, mode, values, &program, complaint) &&
                 graph_file_run(&job->file, mode, program, complaint) &&
-                transfer(job, true, complaint) && report(job, program, complaint);
+                each_result(job, put_result, complaint) &&
+                each_result(job, commit_result, complaint) && report(job, program, complaint);
+    close_results(job);
     tarn_program_destroy(program);
     return good;
 }
@@ -328,7 +497,7 @@ static bool check_verb(graph_job *job, tarn_complaint *complaint)
     graph_finding findings[GRAPH_CHECKS];
     int count = 0, failures = 0;
     bool good =
-        transfer(job, false, complaint) &&
+        load_all(job, complaint) &&
         (!path || graph_file_open(path, job->memory, &job->file.options, &other, complaint)) &&
         graph_file_check(&job->file, path ? &other : NULL, findings, &count, complaint);
     graph_file_close(&other);
@@ -405,6 +574,26 @@ static bool read_verb(const tool_call *call, verb *which, tarn_complaint *compla
     return tarn_complain(complaint, BAD_USAGE, "say tarn graph %s", call->command->arguments);
 }
 
+static bool read_layout(graph_job *job, tarn_complaint *complaint)
+{
+    const char *layout = job->call->value[OPTION_LAYOUT];
+    job->channels_last = layout && strcmp(layout, "last") == 0;
+    return !layout || job->channels_last || strcmp(layout, "first") == 0 ||
+           tool_complain_option(complaint, OPTION_LAYOUT, "'%.60s' is not %s", layout,
+                                tool_options[OPTION_LAYOUT].argument);
+}
+
+/* Words that say where tensors go do not go with verbs that write none. */
+static bool check_verb_options(const graph_job *job, tarn_complaint *complaint)
+{
+    static const tool_option_id writing[] = {OPTION_TEXT, OPTION_IN_PLACE};
+    for (size_t k = 0; k < sizeof writing / sizeof *writing && job->verb >= CHECK_VERB; k++)
+        if (tool_given(job->call, writing[k]))
+            return tool_complain_option(complaint, writing[k], "does not go with 'tarn graph %s'",
+                                        verb_names[job->verb]);
+    return true;
+}
+
 bool tool_run_graph(const tool_call *call, tarn_complaint *complaint)
 {
     static bool (*const act[VERBS])(graph_job * job, tarn_complaint * complaint) = {
@@ -412,7 +601,8 @@ bool tool_run_graph(const tool_call *call, tarn_complaint *complaint)
     graph_job job = {.call = call};
     tarn_options options;
     bool good =
-        read_verb(call, &job.verb, complaint) && tool_read_memory(call, &job.memory, complaint) &&
+        read_verb(call, &job.verb, complaint) && read_layout(&job, complaint) &&
+        check_verb_options(&job, complaint) && tool_read_memory(call, &job.memory, complaint) &&
         tool_read_options(call, &options, complaint) &&
         graph_file_open(call->word[1], job.memory, &options, &job.file, complaint) &&
         (job.verb == DOT_VERB ? check_dot_options(call, complaint) : bind_all(&job, complaint)) &&

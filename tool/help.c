@@ -44,6 +44,24 @@ static void print_options(const tool_command *command)
         }
 }
 
+void tool_print_overview(void)
+{
+    printf(
+        "tarn %s %s\n\n"
+        "  tarn max photo.png -o small.png --kernel 2       pool a picture\n"
+        "  tarn avg x.npy --kernel 3 --pad 1 --text         pool an array and print the numbers\n"
+        "  tarn max x.npy --vjp gy.npy -o gx.npy -k 3       the gradient\n"
+        "  tarn show max photo.png -o what.png -k 3 -s 2    draw what happens\n"
+        "  tarn shape max k3s2p1 f32 1x64x112x112           sizes, without data\n"
+        "  tarn explain, check, bench                       which kernels, whether right, how "
+        "fast\n"
+        "  tarn graph run pyramid.graph -i x.npy -o y.npy   a graph of pools\n\n"
+        "Operators: max min avg smooth lp, and each as adaptive-max, global-max, ...\n"
+        "Files: .npy .npz PNG PNM; - is standard input or output.\n"
+        "tarn --help lists all commands, tarn COMMAND --help the options of one.\n",
+        tarn_version(), about);
+}
+
 void tool_print_help(const tool_command *command)
 {
     if (command) {
@@ -91,15 +109,7 @@ static void put_manual_option(const tool_option *option)
     }
     putchar('\n');
     put_roff(option->help);
-    fputs(".\nTaken by:", stdout);
-    const char *comma = "";
-    for (int k = 0; k < tool_command_count && !(option->groups & EVERY); k++)
-        if (tool_commands[k].groups & option->groups) {
-            printf("%s ", comma);
-            put_roff(tool_commands[k].name);
-            comma = ",";
-        }
-    puts(option->groups & EVERY ? " every command." : ".");
+    puts(".");
 }
 
 static void put_manual_command(const tool_command *command)
@@ -119,12 +129,21 @@ void tool_print_manual(void)
 {
     printf(".TH TARN 1 \"\" \"tarn %s\" \"User Commands\"\n.SH NAME\ntarn \\- ", tarn_version());
     put_roff(about);
-    fputs("\n.SH SYNOPSIS\n.B tarn\n\\fICOMMAND\\fR [\\fIARGUMENT\\fR]... [\\fIOPTION\\fR]...\n"
-          ".SH COMMANDS\n",
-          stdout);
+    fputs(
+        "\n.SH SYNOPSIS\n.B tarn\n\\fICOMMAND\\fR [\\fIARGUMENT\\fR]... [\\fIOPTION\\fR]...\n"
+        ".SH DESCRIPTION\n"
+        ".B tarn\n"
+        "moves a window over an array or a picture and keeps one number of each: the greatest, the "
+        "least, the average, a smooth maximum or a norm. It writes derivatives, too, draws and "
+        "explains what it does, and checks it.\n"
+        "The same input gives the same bits on every machine.\n"
+        ".SH COMMANDS\n",
+        stdout);
     for (int k = 0; k < tool_command_count; k++)
         put_manual_command(&tool_commands[k]);
-    puts(".SH OPTIONS");
+    puts(".SH OPTIONS\n"
+         "Which of these a command takes,\n.B tarn \\fICOMMAND\\fB \\-\\-help\n"
+         "says.");
     for (int k = 0; k < OPTIONS; k++)
         put_manual_option(&tool_options[k]);
     fputs(

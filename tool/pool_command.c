@@ -23,6 +23,7 @@ typedef struct {
 
 typedef struct {
     const tool_call *call;
+    const char *output; /* a file, or "-" */
     tool_problem problem;
     tarn_array tangent_file;
     tarn_pool pool; /* not flat: the bytes are the same, and pieces have spatial axes */
@@ -43,24 +44,57 @@ typedef struct {
 
 /* ---- What is asked for --------------------------------------------------------------------- */
 
+/* Where the result goes: what -o says, over the input, or to be read by people. */
+static bool choose_output(job *j, tarn_complaint *complaint)
+{
+    const tool_call *call = j->call;
+    if (tool_given(call, OPTION_OUTPUT))
+        j->output = call->value[OPTION_OUTPUT];
+    else if (tool_given(call, OPTION_IN_PLACE) && call->words == 1)
+        j->output = call->word[0];
+    else if (tool_given(call, OPTION_TEXT) || tarn_output_is_terminal("-"))
+        j->output = "-";
+    return j->output ||
+           tool_complain_option(complaint, OPTION_OUTPUT, "is missing: say -o FILE, or --text");
+}
+
+/* Files that are read are not replaced unless that is asked for. */
+static bool check_inputs(const job *j, tarn_complaint *complaint)
+{
+    const tool_call *call = j->call;
+    const char *read[] = {call->words ? call->word[0] : NULL, call->value[OPTION_JVP],
+                          call->value[OPTION_VJP]};
+    const char *written[] = {j->output, call->value[OPTION_INDICES]};
+    for (int k = 0; k < 6; k++)
+        if (read[k / 2] && written[k % 2] &&
+            !tool_check_replaced(call, k % 2 ? OPTION_INDICES : OPTION_OUTPUT, read[k / 2],
+                                 written[k % 2], complaint))
+            return false;
+    return true;
+}
+
+static bool is_for_indices(tarn_file_kind kind)
+{
+    return kind == TARN_FILE_NPY || kind == TARN_FILE_TEXT;
+}
+
 static bool choose_pass(job *j, tarn_complaint *complaint)
 {
     bool jvp = tool_given(j->call, OPTION_JVP), vjp = tool_given(j->call, OPTION_VJP);
     bool indices = tool_given(j->call, OPTION_INDICES);
-    if (!tool_given(j->call, OPTION_OUTPUT))
-        return tool_complain_option(complaint, OPTION_OUTPUT, "is missing: say -o FILE");
     if (jvp && vjp)
         return tool_complain_option(complaint, OPTION_VJP, "does not go with --jvp");
     if (indices && (jvp || vjp))
         return tool_complain_option(complaint, OPTION_INDICES, "does not go with %s",
                                     jvp ? "--jvp" : "--vjp");
-    if (indices && tarn_file_kind_of(j->call->value[OPTION_INDICES]) != TARN_FILE_NPY)
-        return tool_complain_option(complaint, OPTION_INDICES, "indices are written as .npy only");
-    if (indices && tarn_output_same(j->call->value[OPTION_OUTPUT], j->call->value[OPTION_INDICES]))
+    if (indices && !is_for_indices(tarn_file_kind_of(j->call->value[OPTION_INDICES])))
+        return tool_complain_option(complaint, OPTION_INDICES,
+                                    "indices are written as .npy or .txt only");
+    if (indices && tarn_output_same(j->output, j->call->value[OPTION_INDICES]))
         return tool_complain_option(complaint, OPTION_INDICES,
                                     "is the same file as --output: one would be lost");
     if (tool_given(j->call, OPTION_JSON) &&
-        (tarn_output_is_standard(j->call->value[OPTION_OUTPUT]) ||
+        (tarn_output_is_standard(j->output) ||
          (indices && tarn_output_is_standard(j->call->value[OPTION_INDICES]))))
         return tool_complain_option(complaint, OPTION_JSON,
                                     "does not go with a result on standard output");
@@ -415,9 +449,10 @@ static const tarn_array *find_model(const job *j)
 /* Results that no --dtype makes integers do not become pictures on their own. */
 static bool check_kind(const job *j, tarn_complaint *complaint)
 {
-    tarn_file_kind kind = tarn_file_kind_of(j->call->value[OPTION_OUTPUT]);
+    tarn_file_kind kind = tarn_file_kind_of(j->output);
     bool floating = j->pass >= TARN_JVP || j->pool.op == TARN_SMOOTH || j->pool.op == TARN_LP;
-    return kind == TARN_FILE_NPY || kind == TARN_FILE_UNKNOWN || !floating || find_model(j) ||
+    return kind == TARN_FILE_NPY || kind == TARN_FILE_TEXT || kind == TARN_FILE_UNKNOWN ||
+           !floating || find_model(j) ||
            tool_complain_option(complaint, OPTION_OUTPUT,
                                 "pictures hold u8 and u16, which %s is not: write .npy",
                                 j->pass >= TARN_JVP ? "a derivative" : j->call->command->name);
@@ -427,23 +462,30 @@ static bool open_results(job *j, tarn_complaint *complaint)
 {
     int spatial;
     tarn_view view = result_view(j, j->problem.x.dtype, &spatial);
-    const tarn_array *like = find_model(j);
-    if (!check_kind(j, complaint) ||
-        !tool_result_open(&j->result, j->call->value[OPTION_OUTPUT], &view, spatial,
-                          j->problem.channels_last, j->problem.file.fortran, like, j->memory,
-                          complaint))
+    tool_target target = {.option = OPTION_OUTPUT,
+                          .path = j->output,
+                          .text = tool_given(j->call, OPTION_TEXT),
+                          .converts = true,
+                          .channels_last = j->problem.channels_last,
+                          .fortran = j->problem.file.fortran,
+                          .like = find_model(j),
+                          .memory = j->memory};
+    if ((!target.text && !check_kind(j, complaint)) ||
+        !tool_result_open(&j->result, &target, &view, spatial, complaint))
         return false;
     if (j->pass != TARN_FORWARD_INDICES)
         return true;
     view = result_view(j, TARN_I64, &spatial);
-    return tool_result_open(&j->indices, j->call->value[OPTION_INDICES], &view, spatial,
-                            j->problem.channels_last, j->problem.file.fortran, NULL, j->memory,
-                            complaint);
+    target.option = OPTION_INDICES;
+    target.path = j->call->value[OPTION_INDICES];
+    target.like = NULL;
+    return tool_result_open(&j->indices, &target, &view, spatial, complaint);
 }
 
 static bool prepare(job *j, tarn_complaint *complaint)
 {
-    if (!choose_pass(j, complaint) || !tool_read_memory(j->call, &j->memory, complaint) ||
+    if (!choose_output(j, complaint) || !choose_pass(j, complaint) || !check_inputs(j, complaint) ||
+        !tool_read_memory(j->call, &j->memory, complaint) ||
         !tool_read_options(j->call, &j->options, complaint) ||
         !tool_problem_open(j->call, &j->problem, complaint) || !check_problem(j, complaint))
         return false;
@@ -459,7 +501,7 @@ static void report(const job *j)
     tarn_view view = result_view(j, j->problem.x.dtype, &spatial);
     view = tool_file_view(&view, spatial, j->problem.channels_last);
     fputs("{\"output\": ", stdout);
-    tool_json_string(stdout, j->call->value[OPTION_OUTPUT]);
+    tool_json_string(stdout, j->output);
     fputs(", \"shape\": ", stdout);
     tool_json_numbers(stdout, view.shape, view.rank);
     printf(", \"dtype\": \"%s\"}\n", tarn_dtype_name(view.dtype));

@@ -257,12 +257,34 @@ static bool read_shape(const char *word, tarn_view *view, tarn_complaint *compla
 static bool read_layout(const tool_call *call, tool_problem *problem, tarn_complaint *complaint)
 {
     static const char *const layouts[] = {"first", "last", NULL};
-    int which = tarn_array_is_picture(&problem->file) && problem->file.view.rank == 3;
+    int which = (tarn_array_is_picture(&problem->file) && problem->file.view.rank == 3) ||
+                problem->file.channels_last;
     if (tool_given(call, OPTION_LAYOUT) &&
         !read_choice(call, OPTION_LAYOUT, layouts, &which, complaint))
         return false;
     problem->channels_last = which;
     return true;
+}
+
+/* Rows of colours that windows are about to mix look like this: a short last axis behind a long one. */
+static bool looks_like_channels_last(const tarn_view *file, int spatial)
+{
+    enum { MOST_COLOURS = 4, A_ROW = 16 };
+    return file->rank > spatial && spatial == 2 && file->shape[file->rank - 1] <= MOST_COLOURS &&
+           file->shape[file->rank - 2] >= A_ROW;
+}
+
+static void warn_of_layout(const tool_call *call, const char *word, const tarn_view *file,
+                           int spatial)
+{
+    char note[120];
+    if (tool_given(call, OPTION_LAYOUT) || !looks_like_channels_last(file, spatial))
+        return;
+    snprintf(note, sizeof note,
+             "the last axis, of %lld, is pooled over: say --layout last if it holds channels, or "
+             "--layout first",
+             (long long)file->shape[file->rank - 1]);
+    tool_print_note(word, note, tool_given(call, OPTION_JSON));
 }
 
 /* Pictures have integers: where those will not do, they are taken as f32. */
@@ -288,6 +310,8 @@ static bool from_options(const tool_call *call, const tool_command *operation, c
     if (!read_layout(call, problem, complaint) ||
         !read_pool(call, operation, file.rank, &problem->pool, complaint))
         return false;
+    if (!problem->channels_last && !shape)
+        warn_of_layout(call, word, &file, problem->pool.spatial);
     problem->x = tool_logical_view(&file, problem->pool.spatial, problem->channels_last);
     if (tarn_array_is_picture(&problem->file) && needs_floats(call, &problem->pool))
         problem->x.dtype = TARN_F32;
@@ -398,8 +422,12 @@ static bool find_operation(const tool_call *call, bool named, const tool_command
                                     call->word[0]);
     *operation =
         call->command->pools ? call->command : tool_find_command(named ? call->word[0] : name);
-    return (*operation && (*operation)->pools) ||
-           tool_complain_option(complaint, OPTION_OP, "'%.60s' is no operator", name);
+    if (*operation && (*operation)->pools)
+        return true;
+    const char *meant = tool_suggest_command(name, true);
+    return tool_complain_option(complaint, OPTION_OP, "'%.60s' is no operator%s%s%s", name,
+                                meant ? ": did you mean " : "", meant ? meant : "",
+                                meant ? "?" : "");
 }
 
 static bool open_problem(const tool_call *call, tool_problem *problem, tarn_complaint *complaint)
@@ -410,6 +438,12 @@ static bool open_problem(const tool_call *call, tool_problem *problem, tarn_comp
     if (call->words == 0)
         return tarn_complain(complaint, BAD_USAGE, "nothing to work on: tarn %s %s",
                              call->command->name, call->command->arguments);
+    if (!pools && call->words == 2 && !tool_find_command(call->word[0])) {
+        const char *meant = tool_suggest_command(call->word[0], true);
+        if (meant)
+            return tarn_complain(complaint, BAD_USAGE, "'%.60s' is no operator: did you mean %s?",
+                                 call->word[0], meant);
+    }
     const tool_command *first = pools ? NULL : tool_find_command(call->word[0]);
     bool named = first && first->pools && call->words > 1;
     if (!pools &&

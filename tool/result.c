@@ -8,26 +8,27 @@
 /* ---- Pictures ------------------------------------------------------------------------------ */
 
 /* A picture is one plane, or one for each channel; leading axes of size 1 do not count. */
-static bool check_picture_shape(const tool_result *r, tarn_complaint *complaint)
+static bool check_picture_shape(const tool_result *r, tool_option_id option,
+                                tarn_complaint *complaint)
 {
     int64_t planes = 1;
     for (int a = 0; a < r->view.rank - 2; a++)
         planes *= r->view.shape[a];
     return (r->spatial == 2 && planes >= 1 && planes <= 4) ||
-           tool_complain_option(complaint, OPTION_OUTPUT,
+           tool_complain_option(complaint, option,
                                 "a picture has two spatial axes and 1 to 4 channels; this result "
                                 "does not: write .npy");
 }
 
 /* Pictures hold u8 and u16; other numbers go back to the type of the picture they came from. */
-static bool choose_samples(tool_result *r, const tarn_array *like, tarn_complaint *complaint)
+static bool choose_samples(tool_result *r, const tool_target *target, tarn_complaint *complaint)
 {
+    const tarn_array *like = target->like;
     bool fits = r->view.dtype == TARN_U8 || r->view.dtype == TARN_U16;
     if (!fits && !like)
         return tool_complain_option(
-            complaint, OPTION_OUTPUT,
-            "pictures hold u8 and u16, not %s: write .npy, or say --dtype u8",
-            tarn_dtype_name(r->view.dtype));
+            complaint, target->option, "pictures hold u8 and u16, not %s: write .npy%s",
+            tarn_dtype_name(r->view.dtype), target->converts ? ", or say --dtype u8" : "");
     r->samples = like && !fits ? like->view.dtype : r->view.dtype;
     r->white = like && like->view.dtype == r->samples ? like->white
                : r->samples == TARN_U8                ? UINT8_MAX
@@ -86,40 +87,87 @@ static bool encode_picture(tool_result *r, tarn_complaint *complaint)
     return good;
 }
 
+/* ---- Text ---------------------------------------------------------------------------------- */
+
+enum { SMALL = 1000 }; /* numbers that a terminal gets without being asked, as NumPy has it */
+
+static bool encode_text(tool_result *r, tarn_complaint *complaint)
+{
+    tarn_view from = r->view;
+    from.data = r->whole.data;
+    from = tool_file_view(&from, r->spatial, r->channels_last);
+    tarn_view numbers = tarn_view_dense(NULL, from.dtype, from.rank, from.shape);
+    size_t bytes = tarn_view_bytes(&numbers);
+    numbers.data = malloc(bytes ? bytes : 1);
+    if (!numbers.data)
+        return tarn_complain(complaint, FAILED_WORK, "no memory for %zu bytes", bytes);
+    tarn_convert(&from, false, &numbers);
+    bool good = tool_text_write(&r->output, r->name, &numbers, r->channels_last, complaint);
+    free(numbers.data);
+    return good;
+}
+
+bool tool_refuse_terminal(tool_option_id option, const char *path, tarn_complaint *complaint)
+{
+    return !tarn_output_is_terminal(path) ||
+           tool_complain_option(complaint, option,
+                                "binary is not written to a terminal: name a file, or use a pipe");
+}
+
 /* ---- All kinds ----------------------------------------------------------------------------- */
 
-static bool open_npy(tool_result *r, const char *path, int64_t bytes, bool channels_last,
-                     bool fortran, tarn_complaint *complaint)
+static bool choose_kind(const tool_target *target, int64_t elements, tarn_file_kind *kind,
+                        tarn_complaint *complaint)
+{
+    *kind = target->text ? TARN_FILE_TEXT : tarn_file_kind_of(target->path);
+    if (*kind == TARN_FILE_UNKNOWN)
+        return tool_complain_option(
+            complaint, target->option,
+            "'%.200s' has no extension that tarn writes: .npy .png .pbm .pgm "
+            ".ppm .pnm .pam .txt",
+            target->path);
+    if (*kind == TARN_FILE_TEXT || !tarn_output_is_terminal(target->path))
+        return true;
+    *kind = TARN_FILE_TEXT;
+    return elements <= SMALL ||
+           tool_complain_option(complaint, target->option,
+                                "%lld numbers are too many for a terminal: say -o FILE, or --text",
+                                (long long)elements);
+}
+
+static bool open_npy(tool_result *r, const tool_target *target, int64_t bytes,
+                     tarn_complaint *complaint)
 {
     char header[NPY_HEADER];
-    tarn_view file = tool_file_view(&r->view, r->spatial, channels_last);
-    size_t length = tarn_npy_header(&file, fortran, header);
+    tarn_view file = tool_file_view(&r->view, r->spatial, target->channels_last);
+    bool said = r->channels_last && tarn_output_is_stream(target->path);
+    size_t length = tarn_npy_header(&file, target->fortran, said, header);
     if (!checked_add(bytes, (int64_t)length, &bytes))
         bytes = INT64_MAX;
-    return tarn_output_open(path, bytes, &r->output, complaint) &&
+    return tarn_output_open(target->path, bytes, &r->output, complaint) &&
            tarn_output_write(&r->output, header, length, complaint);
 }
 
-bool tool_result_open(tool_result *result, const char *path, const tarn_view *view, int spatial,
-                      bool channels_last, bool fortran, const tarn_array *like, int64_t memory,
-                      tarn_complaint *complaint)
+bool tool_result_open(tool_result *result, const tool_target *target, const tarn_view *view,
+                      int spatial, tarn_complaint *complaint)
 {
     int64_t bytes;
-    *result = (tool_result){.kind = tarn_file_kind_of(path), .view = *view, .spatial = spatial};
+    *result = (tool_result){.view = *view, .spatial = spatial};
+    result->name = target->name;
+    result->channels_last = target->channels_last && spatial > 0 && view->rank > spatial;
     tarn_output_none(&result->output);
-    if (result->kind == TARN_FILE_UNKNOWN)
-        return tool_complain_option(
-            complaint, OPTION_OUTPUT,
-            "'%.200s' has no extension that tarn writes: .npy .png .pbm .pgm "
-            ".ppm .pnm .pam",
-            path);
     if (!tarn_count_bytes(view->rank, view->shape, view->dtype, &bytes))
         return tarn_complain(complaint, BAD_USAGE, "the result does not fit 63 bits");
+    if (!choose_kind(target, bytes / (int64_t)tarn_dtype_size(view->dtype), &result->kind,
+                     complaint))
+        return false;
     if (result->kind == TARN_FILE_NPY)
-        return open_npy(result, path, bytes, channels_last, fortran, complaint);
-    return check_picture_shape(result, complaint) && choose_samples(result, like, complaint) &&
-           tarn_output_open(path, 0, &result->output, complaint) &&
-           tarn_region_create((size_t)bytes, memory, &result->whole, complaint);
+        return open_npy(result, target, bytes, complaint);
+    bool text = result->kind == TARN_FILE_TEXT;
+    return (text || (check_picture_shape(result, target->option, complaint) &&
+                     choose_samples(result, target, complaint))) &&
+           tarn_output_open(target->path, 0, &result->output, complaint) &&
+           tarn_region_create((size_t)bytes, target->memory, &result->whole, complaint);
 }
 
 bool tool_result_put(tool_result *result, const void *data, size_t size, tarn_complaint *complaint)
@@ -127,7 +175,7 @@ bool tool_result_put(tool_result *result, const void *data, size_t size, tarn_co
     if (result->kind == TARN_FILE_NPY)
         return tarn_output_write(&result->output, data, size, complaint);
     if (size > result->whole.size - result->used)
-        return tarn_complain(complaint, FAILED_WORK, "more bytes came than the picture has");
+        return tarn_complain(complaint, FAILED_WORK, "more bytes came than the result has");
     memcpy(result->whole.data + result->used, data, size);
     result->used += size;
     return true;
@@ -135,7 +183,9 @@ bool tool_result_put(tool_result *result, const void *data, size_t size, tarn_co
 
 bool tool_result_commit(tool_result *result, tarn_complaint *complaint)
 {
-    return (result->kind == TARN_FILE_NPY || encode_picture(result, complaint)) &&
+    bool (*encode)(tool_result *, tarn_complaint *) =
+        result->kind == TARN_FILE_TEXT ? encode_text : encode_picture;
+    return (result->kind == TARN_FILE_NPY || encode(result, complaint)) &&
            tarn_output_commit(&result->output, complaint);
 }
 

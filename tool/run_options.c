@@ -1,6 +1,7 @@
 /* How to run: threads and kernel families. */
 #include "tool.h"
 #include "../src/dispatch.h"
+#include "../src/io/output.h"
 
 #include <limits.h>
 #include <string.h>
@@ -22,6 +23,16 @@ static bool read_isa(const tool_call *call, uint32_t *mask, tarn_complaint *comp
                                     "names no family that this machine can run");
     *mask = chosen;
     return true;
+}
+
+bool tool_check_replaced(const tool_call *call, tool_option_id option, const char *read,
+                         const char *written, tarn_complaint *complaint)
+{
+    return tool_given(call, OPTION_IN_PLACE) || tarn_output_is_stream(written) ||
+           !tarn_output_same(read, written) ||
+           tool_complain_option(complaint, option, "'%.60s' is read, too: %s", written,
+                                call->command->groups & WRITES ? "say --in-place to replace it"
+                                                               : "name another file");
 }
 
 bool tool_read_options(const tool_call *call, tarn_options *options, tarn_complaint *complaint)

@@ -2,6 +2,7 @@
 #include "../src/io/array_write.h"
 #include "show_picture.h"
 #include "show_text.h"
+#include "result.h"
 #include "tool.h"
 
 #include <string.h>
@@ -116,7 +117,8 @@ static bool show(const tool_call *call, const show_request *request, tarn_compla
     show_data data;
     canvas drawing = {0};
     tarn_error error;
-    if (!find_kind(path, &svg, &kind, complaint))
+    if (!find_kind(path, &svg, &kind, complaint) ||
+        (!svg && !tool_refuse_terminal(OPTION_OUTPUT, path, complaint)))
         return false;
     bool good = !show_data_compute(&data, request, &error) &&
                 !show_picture(&data, svg ? canvas_open_svg : canvas_open_dots, &drawing, &error);
@@ -137,6 +139,10 @@ bool tool_run_show(const tool_call *call, tarn_complaint *complaint)
     if (!tool_given(call, OPTION_OUTPUT))
         return tool_complain_option(complaint, OPTION_OUTPUT,
                                     "is missing: say -o PICTURE.png or PICTURE.svg");
+    for (int k = 0; k < call->words; k++)
+        if (!tool_check_replaced(call, OPTION_OUTPUT, call->word[k], call->value[OPTION_OUTPUT],
+                                 complaint))
+            return false;
     if (!tool_problem_open(call, &problem, complaint))
         return false;
     bool good =

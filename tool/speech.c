@@ -96,6 +96,23 @@ void tool_print_complaint(const tarn_complaint *c, bool json)
     putc('\n', stderr);
 }
 
+void tool_print_note(const char *file, const char *note, bool json)
+{
+    if (json) {
+        fputs("{\"note\": ", stderr);
+        tool_json_string(stderr, note);
+        fputs(", \"file\": ", stderr);
+        tool_json_string(stderr, file);
+        fputs("}\n", stderr);
+        return;
+    }
+    fputs("tarn: ", stderr);
+    put_printable(file);
+    fputs(": ", stderr);
+    put_printable(note);
+    putc('\n', stderr);
+}
+
 tool_verdict tool_judge(double worst, double allowed, double largest)
 {
     if (!(worst <= allowed))

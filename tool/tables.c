@@ -9,7 +9,7 @@ const tool_option tool_options[OPTIONS] = {
 #undef OPTION
 };
 
-#define POOL_GROUPS (PROBLEM | OUTPUT | DERIVATIVE | RUN | EVERY)
+#define POOL_GROUPS (PROBLEM | OUTPUT | WRITES | DERIVATIVE | RUN | EVERY)
 
 const tool_command tool_commands[] = {
 #define POOL(name, op, window, groups, example, summary)                                           \

@@ -46,6 +46,8 @@ static bool print_help_of(const char *name, tarn_complaint *complaint)
 static bool run(int argc, char *const *argv, tarn_complaint *complaint)
 {
     tool_call call;
+    if (argc < 2)
+        return tool_print_overview(), true;
     if (argc == 2 && print_about(argv[1]))
         return true;
     if (argc == 3 && strcmp(argv[1], "help") == 0)

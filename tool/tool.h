@@ -15,20 +15,22 @@ enum {
     SLIDING = 1 << 0,
     ADAPTIVE = 1 << 1,
     GLOBAL = 1 << 2,
-    EXTREME = 1 << 3,     /* max and min */
-    AVERAGE = 1 << 4,     /* avg */
-    SMOOTH = 1 << 5,      /* smooth */
-    SUMS = 1 << 6,        /* avg and smooth */
-    PROBLEM = 1 << 7,     /* has a problem */
-    OPERATOR = 1 << 8,    /* ... whose operator is not the name of the command */
-    OUTPUT = 1 << 9,      /* writes a file */
-    INDICES = 1 << 10,    /* and may write indices */
-    DERIVATIVE = 1 << 11, /* or derivatives instead */
-    RUN = 1 << 12,        /* runs kernels */
-    NAMED = 1 << 14,      /* takes NAME=FILE, for several names */
-    DRAW_GRAPH = 1 << 15, /* draws or compares graphs */
-    EVERY = 1 << 13,      /* every command */
-    NORM = 1 << 16,       /* lp */
+    EXTREME = 1 << 3,       /* max and min */
+    AVERAGE = 1 << 4,       /* avg */
+    SMOOTH = 1 << 5,        /* smooth */
+    SUMS = 1 << 6,          /* avg and smooth */
+    PROBLEM = 1 << 7,       /* has a problem */
+    OPERATOR = 1 << 8,      /* ... whose operator is not the name of the command */
+    OUTPUT = 1 << 9,        /* writes a file */
+    INDICES = 1 << 10,      /* and may write indices */
+    DERIVATIVE = 1 << 11,   /* or derivatives instead */
+    RUN = 1 << 12,          /* runs kernels */
+    NAMED = 1 << 14,        /* takes NAME=FILE, for several names */
+    DRAW_GRAPH = 1 << 15,   /* draws or compares graphs */
+    EVERY = 1 << 13,        /* every command */
+    NORM = 1 << 16,         /* lp */
+    WRITES = 1 << 17,       /* writes tensors */
+    NAMED_LAYOUT = 1 << 18, /* graphs: reads and writes tensors with channels */
     ANY_POOL = SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | NORM,
     ANY_WINDOW = ANY_POOL | PROBLEM | OPERATOR
 };
@@ -92,9 +94,11 @@ static inline bool tool_given(const tool_call *call, tool_option_id option)
     return call->value[option] != NULL;
 }
 
-/* Parses argv[1..]. */
+/* Parses argv[1..], of which there is one at least. */
 bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *complaint);
 
+/* The command whose name is nearest, among those that pool or among all; NULL if none is near. */
+const char *tool_suggest_command(const char *name, bool pools);
 /* A complaint about a command that is not in the table; returns false. */
 bool tool_complain_command(tarn_complaint *complaint, const char *name);
 
@@ -116,6 +120,10 @@ bool tool_read_memory(const tool_call *call, int64_t *memory, tarn_complaint *co
 
 /* Threads and kernel families, as --threads and --isa say. */
 bool tool_read_options(const tool_call *call, tarn_options *options, tarn_complaint *complaint);
+
+/* Whether a file that is written is none that was read, or --in-place is given; else a complaint. */
+bool tool_check_replaced(const tool_call *call, tool_option_id option, const char *read,
+                         const char *written, tarn_complaint *complaint);
 
 /* ---- Problems ------------------------------------------------------------------------------ */
 
@@ -150,6 +158,9 @@ bool tool_complain_library(tarn_complaint *complaint, const tarn_error *error);
 /* Prints the complaint to standard error: "tarn: in.npy: byte 8: ...", or one line of JSON. */
 void tool_print_complaint(const tarn_complaint *complaint, bool json);
 
+/* A remark on standard error, for people or as one line of JSON. */
+void tool_print_note(const char *file, const char *note, bool json);
+
 /* What a check found; skipped where there was nothing that could have failed. */
 typedef enum tool_verdict { CHECK_FAILED, CHECK_OK, CHECK_SKIPPED } tool_verdict;
 
@@ -171,6 +182,7 @@ bool tool_has_colours(FILE *file);
 
 /* ---- Commands ------------------------------------------------------------------------------ */
 
+void tool_print_overview(void);                    /* what the program can do, in short */
 void tool_print_help(const tool_command *command); /* NULL: of the program */
 void tool_print_manual(void);                      /* tarn.1 */
 bool tool_run_completion(const tool_call *call, tarn_complaint *complaint);

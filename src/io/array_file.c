@@ -57,6 +57,8 @@ bool tarn_array_decode(const char *member, int64_t memory, tarn_array *array,
         return tarn_png_decode(memory, array, complaint);
     if (file->size >= 2 && file->data[0] == 'P' && file->data[1] >= '1' && file->data[1] <= '7')
         return tarn_pnm_decode(memory, array, complaint);
+    if (begins(file, "\xff\xd8\xff", 3))
+        return tarn_complain_at(complaint, 0, "is a JPEG, which tarn does not read: make it a PNG");
     return file->size == 0
                ? tarn_complain_at(complaint, 0, "is empty; expected .npy, .npz, PNG or PNM")
                : tarn_complain_at(complaint, 0, "is not .npy, .npz, PNG or PNM (first byte 0x%02x)",

@@ -11,6 +11,7 @@ typedef struct tarn_array {
     tarn_view view;      /* axes in the order of the file; data may not be aligned to its element */
     bool swapped;        /* the bytes of an element come in the other order */
     bool fortran;        /* the first axis is the innermost one */
+    bool channels_last;  /* .npy: the header says so (see tarn_npy_header()) */
     int64_t white;       /* pictures: the value of white, 1..65535; other arrays: 0 */
     tarn_region file;    /* the bytes of the file */
     tarn_region decoded; /* what was made of them; empty if `view` lies in the file itself */
@@ -32,6 +33,9 @@ bool tarn_array_decode(const char *member, int64_t memory, tarn_array *array,
                        tarn_complaint *complaint);
 
 void tarn_array_close(tarn_array *array);
+
+/* What the header of a .npy file with channels last has behind the dictionary. */
+#define NPY_CHANNELS_LAST "# channels last"
 
 /* The decoders. `bytes` are those of the file, or of the member, and `at` is where they begin in the file. */
 typedef struct tarn_bytes {

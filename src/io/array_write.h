@@ -14,6 +14,7 @@ typedef enum tarn_file_kind {
     TARN_FILE_PPM,
     TARN_FILE_PNM, /* PGM or PPM, by the number of channels */
     TARN_FILE_PAM,
+    TARN_FILE_TEXT, /* numbers in lines; written only */
     TARN_FILE_UNKNOWN
 } tarn_file_kind;
 
@@ -23,8 +24,9 @@ tarn_file_kind tarn_file_kind_of(const char *path);
 enum { NPY_HEADER = 4096 }; /* room for every header: 64 sizes of 20 digits, and the rest */
 
 /* The .npy header, as NumPy writes it, of elements that follow in C or in Fortran order; returns its
- * length. */
-size_t tarn_npy_header(const tarn_view *view, bool fortran, char *header);
+ * length. With `channels_last` it says so in a comment of Python's, for a tarn at the other end of a
+ * pipe: NumPy skips it. */
+size_t tarn_npy_header(const tarn_view *view, bool fortran, bool channels_last, char *header);
 
 /* Writes a dense picture, rows x columns or rows x columns x channels, of u8, or of u16 above a white of
  * 255. Kinds that cannot hold it are refused. */

@@ -9,7 +9,7 @@ typedef struct {
     tarn_bytes bytes;
     size_t at, end; /* of the dictionary */
     tarn_complaint *complaint;
-    bool descr_given, order_given, shape_given, fortran, big_endian;
+    bool descr_given, order_given, shape_given, fortran, big_endian, channels_last;
     tarn_dtype dtype;
     int rank;
     int64_t shape[TARN_MAX_RANK];
@@ -167,6 +167,7 @@ static bool take_dictionary(parser *p)
         if (peek(p) != '}' && !take(p, ','))
             return expected(p, "a comma or } behind a value");
     }
+    p->channels_last = take_word(p, NPY_CHANNELS_LAST);
     skip_spaces(p);
     if (p->at != p->end)
         return expected(p, "nothing behind }");
@@ -238,6 +239,7 @@ bool tarn_npy_decode(tarn_bytes bytes, tarn_array *array, tarn_complaint *compla
     array->view = p.fortran ? fortran_view(data, p.dtype, p.rank, p.shape)
                             : tarn_view_dense(data, p.dtype, p.rank, p.shape);
     array->fortran = p.fortran;
+    array->channels_last = p.channels_last;
     array->swapped = p.big_endian != is_big_endian() && tarn_dtype_size(p.dtype) > 1;
     return true;
 }

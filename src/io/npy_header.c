@@ -1,3 +1,4 @@
+#include "array_file.h"
 #include "array_write.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ static char byte_order(tarn_dtype dtype)
     return tarn_dtype_size(dtype) == 1 ? '|' : first ? '<' : '>';
 }
 
-size_t tarn_npy_header(const tarn_view *view, bool fortran, char *header)
+size_t tarn_npy_header(const tarn_view *view, bool fortran, bool channels_last, char *header)
 {
     char *text = header + 10;
     size_t length =
@@ -25,6 +26,8 @@ size_t tarn_npy_header(const tarn_view *view, bool fortran, char *header)
     for (int a = 0; a < view->rank; a++)
         length += (size_t)sprintf(text + length, a ? ", %lld" : "%lld", (long long)view->shape[a]);
     length += (size_t)sprintf(text + length, view->rank == 1 ? ",), }" : "), }");
+    if (channels_last)
+        length += (size_t)sprintf(text + length, " " NPY_CHANNELS_LAST);
     while ((length + 11) % ALIGNMENT) /* 10 bytes before, a newline behind */
         text[length++] = ' ';
     text[length++] = '\n';

@@ -14,7 +14,7 @@
 
 /* ---- Signals ------------------------------------------------------------------------------- */
 
-enum { MOST_TEMPORARIES = 4 };
+enum { MOST_TEMPORARIES = 64 }; /* as many results as a command line can name */
 
 /* Names that a signal handler must remove. Changed only while signals are blocked. */
 static char doomed[MOST_TEMPORARIES][OUTPUT_PATH + 32];
@@ -195,6 +195,19 @@ bool tarn_output_is_stream(const char *path)
     struct stat about;
     return tarn_output_is_standard(path) ||
            (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
+}
+
+bool tarn_output_is_terminal(const char *path)
+{
+    struct stat about;
+    if (tarn_output_is_standard(path))
+        return isatty(STDOUT_FILENO);
+    bool device = stat(path, &about) == 0 && S_ISCHR(about.st_mode);
+    int file = device ? open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK) : -1;
+    bool terminal = file >= 0 && isatty(file);
+    if (file >= 0)
+        close(file);
+    return terminal;
 }
 
 /* The name that a chain of links leads to, whether there is a file or not: that one is made or

@@ -23,6 +23,9 @@ bool tarn_output_is_standard(const char *path);
 /* Whether bytes go there directly: standard output, a pipe, a device. */
 bool tarn_output_is_stream(const char *path);
 
+/* Whether it is a terminal, which shows text and nothing else. */
+bool tarn_output_is_terminal(const char *path);
+
 /* Opens "path", "-" for standard output. `bytes`, if not 0, is how many will come: a disk without room for
  * them is noticed here. */
 bool tarn_output_open(const char *path, int64_t bytes, tarn_output *output,

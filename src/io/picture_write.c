@@ -10,7 +10,7 @@
 tarn_file_kind tarn_file_kind_of(const char *path)
 {
     static const char *const extensions[TARN_FILE_UNKNOWN] = {".npy", ".png", ".pbm", ".pgm",
-                                                              ".ppm", ".pnm", ".pam"};
+                                                              ".ppm", ".pnm", ".pam", ".txt"};
     const char *dot = strrchr(path, '.');
     for (int k = 0; dot && k < TARN_FILE_UNKNOWN; k++)
         if (strcasecmp(dot, extensions[k]) == 0)

@@ -72,10 +72,29 @@ def test_spatial_axes(good):
 
 
 @pytest.mark.parametrize("words, message", [
-    ([], "no command (see tarn --help)"),
-    (["mix"], "unknown command 'mix' (see tarn --help)"),
-    (["help", "mix"], "unknown command 'mix' (see tarn --help)"),
-    (["max"], "--output: is missing: say -o FILE"),
+    (["frobnicate"], "unknown command 'frobnicate' (see tarn --help)"),
+    (["help", "frobnicate"], "unknown command 'frobnicate' (see tarn --help)"),
+    (["maxx"], "unknown command 'maxx': did you mean max?"),
+    (["mxa"], "unknown command 'mxa': did you mean max?"),
+    (["help", "explian"], "unknown command 'explian': did you mean explain?"),
+    (["average"], "unknown command 'average': did you mean avg?"),
+    (["adaptve-avg"], "unknown command 'adaptve-avg': did you mean adaptive-avg?"),
+    (["q"], "unknown command 'q' (see tarn --help)"),
+    (["x" * 99], f"unknown command '{'x' * 60}' (see tarn --help)"),
+    (["max", "x.npy", "--kernal", "3"], "unknown option --kernal: did you mean --kernel?"),
+    (["max", "x.npy", "--kernel-size=3"], "unknown option --kernel-size: did you mean --kernel?"),
+    (["max", "x.npy", "--padding", "3"], "unknown option --padding: did you mean --pad?"),
+    (["max", "x.npy", "--strides", "3"], "unknown option --strides: did you mean --stride?"),
+    (["lp", "x.npy", "--norm-type", "3"], "unknown option --norm-type: did you mean --power?"),
+    (["graph", "run", "g", "--inptu", "x"], "unknown option --inptu: did you mean --input?"),
+    (["shape", "avgg", "4x4", "-k2"], "'avgg' is no operator: did you mean avg?"),
+    (["shape", "--op", "maximum", "4x4", "-k2"], "--op: 'maximum' is no operator: did you mean max?"),
+    (["shape", "mean", "k2", "f32", "4x4"], "column 1: expected max, min, avg, smooth or lp: did you mean avg?"),
+    (["shape", "max k2 float32 4x4"], "column 8: unknown word 'float32': did you mean f32?"),
+    (["shape", "max k2 f33 4x4"], "column 8: unknown word 'f33': did you mean f32?"),
+    (["shape", "max kernel=2 f32 4x4"], "column 5: unknown word 'kernel=2': did you mean k?"),
+    (["shape", "avg k2 f32 4x4 divisor=3"], "column 16: unknown word 'divisor=3': did you mean div=?"),
+    (["max"], "--output: is missing: say -o FILE, or --text"),
     (["max", "-o", "y.npy"], "nothing to work on: tarn max IN"),
     (["max", "x.npy", "-o", "y.npy"], "--kernel: is missing: say --kernel N"),
     (["max", "x.npy", "-o"], "--output: needs a value: --output FILE"),
@@ -104,8 +123,8 @@ def test_spatial_axes(good):
     (["max", "x.npy", "-o", "y.npy", "-k2", "--memory", "lots"], "--memory: 'lots' is not a size such as 256M or 4G"),
     (["max", "x.npy", "-o", "y.npy", "-k2", "--threads", "0"], "--threads: '0' is not an integer from 1 on"),
     (["max", "x.npy", "-o", "y.npy", "-k2", "--isa", "mmx"], "--isa: 'mmx' is no kernel family"),
-    (["max", "x.npy", "-o", "y.txt", "-k2"],
-     "--output: 'y.txt' has no extension that tarn writes: .npy .png .pbm .pgm .ppm .pnm .pam"),
+    (["max", "x.npy", "-o", "y.gif", "-k2"],
+     "--output: 'y.gif' has no extension that tarn writes: .npy .png .pbm .pgm .ppm .pnm .pam .txt"),
     (["max", "x.npy", "-o", "y.png", "-k2"],
      "--output: pictures hold u8 and u16, not f32: write .npy, or say --dtype u8"),
     (["max", "x.npy", "-o", "y.png", "-k2", "--jvp", "x.npy"],
@@ -209,10 +228,19 @@ def test_manual_page_in_the_build_is_up_to_date(good):
 def test_completion_scripts_are_well_formed(good):
     script = good("completion", "bash").out
     subprocess.run(["bash", "-n"], input=script.encode(), check=True)
-    probe = script + "\nCOMP_WORDS=(tarn max --ker); COMP_CWORD=2; _tarn; echo ${COMPREPLY[@]}"
-    assert subprocess.run(["bash", "-c", probe], capture_output=True, check=True).stdout == b"--kernel\n"
-    probe = script + "\nCOMP_WORDS=(tarn max --ties s); COMP_CWORD=3; _tarn; echo ${COMPREPLY[@]}"
-    assert subprocess.run(["bash", "-c", probe], capture_output=True, check=True).stdout == b"split\n"
+
+    def offered(*words):
+        probe = f"{script}\nCOMP_WORDS=(tarn {' '.join(words)}); COMP_CWORD={len(words)}; _tarn; echo ${{COMPREPLY[@]}}"
+        return subprocess.run(["bash", "-c", probe], capture_output=True, check=True, cwd=good.folder).stdout.decode().split()
+
+    (good.folder / "global.npy").touch()
+    assert offered("max", "--ker") == ["--kernel"] and offered("max", "--te") == ["--text"]
+    assert offered("max", "--ties", "s") == ["split"] and offered("max", "--dtype", "bf") == ["bf16"]
+    assert offered("max", "--isa", "p") == ["portable"] and offered("shape", "--op", "global-m") == ["global-max", "global-min"]
+    assert offered("help", "ex") == ["explain"] and offered("completion", "z") == ["zsh"]
+    assert offered("graph", "v") == ["vjp"] and offered("graph", "run", "glo") == ["global.npy"]
+    assert offered("show", "global") == ["global-max", "global-min", "global-avg", "global-smooth", "global-lp", "global.npy"]
+    assert offered("show", "max", "glo") == ["global.npy"]
 
 
 def test_version(good):
@@ -275,6 +303,18 @@ def test_printing_to_a_full_disk_fails(tarn):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([PROGRAM, "shape", "-k2", "4x4"], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1 and b"standard output: cannot be written" in done.stderr
+
+
+def test_the_program_alone_shows_what_it_can_do(good):
+    out = good().out
+    assert out.startswith("tarn ") and len(out.splitlines()) < 20
+    commands = re.findall(r"^  tarn ([a-z]+)", out, re.M)
+    assert {"max", "avg", "show", "shape", "explain", "graph"} <= set(commands)
+    for line in re.findall(r"^  tarn ([a-z]+ .*?)  ", out, re.M):
+        command, *words = line.split()
+        told = good(command.rstrip(","), "--help").out
+        for option in [word for word in words if word.startswith("-")]:
+            assert re.search(rf"{option}[ ,]", told), line
 
 
 def test_no_colours_in_pipes(tarn):

@@ -224,11 +224,37 @@ def test_standard_output_that_is_a_file_is_not_replaced(good):
     assert out.read_bytes() == b"before" + (good.folder / "y.npy").read_bytes()
 
 
-def test_same_file_in_and_out(good):
+@pytest.mark.parametrize("words", [["-o", "x.npy", "--in-place"], ["--in-place"], ["-o", "link.npy", "--in-place"]])
+def test_a_file_is_replaced_when_asked_for(good, words):
     x = pixels((8, 8), "u1")
     np.save(good.folder / "x.npy", x)
-    good("max", "x.npy", "-o", "x.npy", *KERNEL)
+    (good.folder / "link.npy").symlink_to("x.npy")
+    good("max", "x.npy", *words, *KERNEL)
     assert np.array_equal(np.load(good.folder / "x.npy"), pooled(x))
+
+
+@pytest.mark.parametrize("words, blamed", [
+    (["max", "x.npy", "-o", "x.npy"], "--output: 'x.npy'"), (["max", "x.npy", "-o", "./x.npy"], "--output: './x.npy'"),
+    (["max", "x.npy", "-o", "link.npy"], "--output: 'link.npy'"), (["max", "x.npy", "-o", "hard.npy"], "--output: 'hard.npy'"),
+    (["max", "x.npy", "-o", "y.npy", "--indices", "x.npy"], "--indices: 'x.npy'"),
+    (["max", "x.npy", "--vjp", "gy.npy", "-o", "gy.npy"], "--output: 'gy.npy'"),
+    (["max", "x.npy", "--jvp", "gy.npy", "-o", "gy.npy"], "--output: 'gy.npy'")])
+def test_a_file_that_is_read_is_not_replaced_unasked(tarn, words, blamed):
+    np.save(tarn.folder / "x.npy", pixels((8, 8), "u1"))
+    np.save(tarn.folder / "gy.npy", pixels((4, 4), "u1"))
+    (tarn.folder / "link.npy").symlink_to("x.npy")
+    os.link(tarn.folder / "x.npy", tarn.folder / "hard.npy")
+    before = {p.name: p.read_bytes() for p in tarn.folder.iterdir()}
+    result = tarn(*words, *KERNEL)
+    assert (result.status, result.err) == (2, f"tarn: {blamed} is read, too: say --in-place to replace it\n")
+    assert {p.name: p.read_bytes() for p in tarn.folder.iterdir()} == before
+
+
+def test_show_does_not_draw_over_its_input(tarn):
+    (tarn.folder / "x.pgm").write_bytes(b"P5 4 4 255 " + bytes(16))
+    (tarn.folder / "x.ppm").write_bytes(b"P6 2 2 255 " + bytes(12))
+    result = tarn("show", "max", "x.ppm", "-o", "x.ppm", "-k2")
+    assert (result.status, result.err) == (2, "tarn: --output: 'x.ppm' is read, too: name another file\n")
 
 
 @pytest.mark.parametrize("first, second", [
