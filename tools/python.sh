@@ -37,7 +37,7 @@ wheel)
     $venv/python -m build --no-isolation --outdir build/dist .
     ;;
 test)
-    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx
+    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx zarr ome-zarr-models distributed
     # The package is tested here; the kernels, which give the same bits, by the other stages.
     install build/python-test -Ccmake.define.TARN_AVX2=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
     # Two at a time: the differential test alone takes half of the time.

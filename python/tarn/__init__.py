@@ -20,7 +20,9 @@ from .pools import __all__ as _objects
 
 __all__ = ["Error", "Graph", *_functions, *_objects]
 
-_BRIDGES = {"torch": "PyTorch 2.6 or later", "jax": "JAX", "onnx": "ONNX"}
+_BRIDGES = {"torch": "PyTorch 2.6 or later", "jax": "JAX", "onnx": "ONNX",
+            "pyramid": "zarr 3.1 or later"}
+_OTHER_NAMES = {"pyramid": "zarr"}  # modules whose library has another name
 
 
 def __getattr__(name):
@@ -31,7 +33,7 @@ def __getattr__(name):
     try:
         return import_module(f"tarn.{name}")
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name != _OTHER_NAMES.get(name, name):
             raise
         raise ImportError(f"tarn.{name} needs {_BRIDGES[name]}: "
                           f"pip install 'tarn-pooling[{name}]'") from error

@@ -1,4 +1,4 @@
-"""``python -m tarn``: the program, if it is on PATH; the package does not bring it."""
+"""``python -m tarn``: `pyramid` is the package's own; all else is the program's, if it is on PATH."""
 
 import os
 import shutil
@@ -6,6 +6,9 @@ import sys
 
 
 def main():
+    if sys.argv[1:2] == ["pyramid"]:
+        from tarn.pyramid.command import main as pyramid
+        sys.exit(pyramid(sys.argv[2:]))
     program = shutil.which("tarn")
     if program is None:
         sys.exit("tarn: the program is not on PATH. A checkout builds it as build/tarn (make) and\n"

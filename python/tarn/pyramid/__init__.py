@@ -1,0 +1,71 @@
+"""Image pyramids: OME-Zarr 0.5 from zarr, OME-Zarr or .npy, of any size, in bounded memory.
+
+>>> import tarn.pyramid
+>>> tarn.pyramid.write("volume.zarr", "volume.ome.zarr", op="avg")  # doctest: +SKIP
+
+``python -m tarn pyramid`` is the same from a shell.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from os import PathLike
+
+from .driver import Progress, Result, run
+from .errors import RequestError, WorkError
+from .plan import Request
+from .source import open_source
+
+__all__ = ["Progress", "RequestError", "Result", "WorkError", "write"]
+
+
+def write(source: str | PathLike, out: str | PathLike, *, op: str = "avg",
+          factor: str | int | Mapping[str, int] = "auto", levels: int | str = "auto",
+          edge: str = "keep", level_from: str = "previous",
+          chunks: str | Mapping[str, int] = "auto", shards: str | Mapping[str, int] = "auto",
+          codec: str = "auto", axes: str | list[str] | None = None,
+          scale: Mapping[str, float] | None = None, unit: str | None = None, name: str | None = None,
+          memory: int | str = "2G", workers: int | None = None, scheduler: str | None = None,
+          resume: bool = False, overwrite: bool = False,
+          progress: Callable[[Progress], None] | None = None) -> Result:
+    """Writes the pyramid of `source` to the new folder `out`, in OME-Zarr 0.5.
+
+    `op` is "avg", "max" or "min". `factor` is a number for all axes of space, a number for each
+    axis (``{"y": 2, "x": 2}``) or "auto": 2 on each axis of space, but not yet on one whose cells are
+    twice as long as the shortest. `levels` counts the full resolution; "auto" goes on until a level
+    fits one chunk. `edge` is "keep" (a last, shorter window pools what it has) or "trim".
+    `level_from` is "previous" or "base".
+
+    One task writes one whole shard, or chunk where there are no shards. `memory`, bytes or a text such
+    as "2G", is for all workers together. `workers` are processes; 1 works in this one. `scheduler`
+    is the address of a dask cluster that sees the same files.
+
+    The image's metadata come last: until then `out` is no image. A run that was stopped goes on
+    with `resume` and the same arguments. Raises `RequestError` or `WorkError`.
+    """
+    found = open_source(source, axes, scale, unit)
+    request = Request(op, _factor(found, factor), levels, edge, level_from,
+                      _pairs("chunks", chunks, "auto"), _pairs("shards", shards, "auto", "none"),
+                      codec, name)
+    return run(found, out, request, bytes_of(memory), workers, scheduler, resume, overwrite, progress)
+
+
+def _factor(source, factor):
+    if isinstance(factor, int):
+        return tuple((axis["name"], factor) for axis in source.axes if axis["type"] == "space")
+    return _pairs("factor", factor, "auto")
+
+
+def _pairs(option, value, *words):
+    if isinstance(value, str):
+        if value not in words:
+            raise RequestError(f"{option}: {value!r} is neither axes with numbers nor {words[0]!r}")
+        return value
+    return tuple((name, int(number)) for name, number in value.items())
+
+
+def bytes_of(memory):
+    """Bytes, from a number or a text such as "2G"."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)(i?B)?", str(memory).strip(), re.IGNORECASE)
+    if not match:
+        raise RequestError(f"memory: {memory!r} is not a number of bytes such as 512M or 2G")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2].upper()]

@@ -1,0 +1,359 @@
+"""The driver: makes the plan, hands out tasks level by level, keeps the journal, and writes the image's
+metadata last, so that half a pyramid is never taken for a whole one.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import dataclasses
+import json
+import math
+import multiprocessing
+import multiprocessing.connection
+import os
+import shutil
+import signal
+import threading
+import time
+
+import numpy
+import zarr
+from concurrent.futures.process import BrokenProcessPool
+
+from . import journal as journals
+from .errors import RequestError, WorkError
+from .plan import WORKER_BYTES, make_plan, ome_attributes, split_unit
+from .task import PARTIAL, file_facts, run_task, whole_file
+
+# How often a task may lose its worker before the worker is not to blame.
+MOST_DEATHS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    level: int
+    tasks_done: int
+    tasks: int
+    bytes_done: int
+    bytes: int
+    seconds: float
+    eta_seconds: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    out: str
+    shapes: tuple  # of the levels
+    tasks: int
+    tasks_run: int  # without those that an earlier run had done
+    seconds: float
+
+
+def run(source, out, request, memory, workers, scheduler, resume, overwrite, progress):
+    began = time.monotonic()
+    out = os.path.abspath(os.fspath(out))
+    plan = make_plan(source, out, request)
+    _compressors(request.codec)
+    _refuse_nested(source.path, out)
+    header = plan.as_json()
+    with _engine(plan, memory, workers, scheduler) as engine:
+        if not _prepare(plan, resume, overwrite):
+            tasks = sum(level.count() for level in plan.levels)
+            return Result(out, _shapes(plan), tasks, 0, time.monotonic() - began)
+        journal = journals.Journal(out, header, resume)
+        try:
+            if resume:
+                _sweep(out)
+            counts = _work(plan, engine, journal, progress or (lambda state: None), began)
+            if resume:
+                _sweep(out)
+            _advertise(plan)
+        except BaseException:
+            journal.close()
+            raise
+        journal.finish()
+    return Result(out, _shapes(plan), *counts, time.monotonic() - began)
+
+
+def _shapes(plan):
+    return tuple(level.shape for level in plan.levels)
+
+
+# ---- The output folder --------------------------------------------------------------------------
+
+
+def _refuse_nested(source, out):
+    source, out = os.path.realpath(source), os.path.realpath(out)
+    if os.path.commonpath([source, out]) in (source, out):
+        raise RequestError(f"{out}: lies in the input, or the input in it")
+
+
+def _prepare(plan, resume, overwrite):
+    """Leaves a folder to work in; False if the pyramid is there already, whole."""
+    out, journal = plan.out, os.path.join(plan.out, journals.NAME)
+    if not os.path.lexists(out):
+        os.makedirs(out)
+        return True
+    if resume and os.path.exists(journal):
+        return True
+    if resume and os.path.exists(os.path.join(out, "zarr.json")):
+        with open(os.path.join(out, "zarr.json"), encoding="utf-8") as file:
+            if json.load(file) != _group(plan):
+                raise RequestError(f"{out}: is whole already, and made otherwise; it is not resumed")
+        return False
+    if os.path.isdir(out) and not os.listdir(out):
+        return True
+    if not overwrite:
+        raise RequestError(f"{out}: is there already" + (
+            " and was not begun by this command" if resume else
+            "; --resume goes on, --overwrite begins anew" if os.path.exists(journal) else
+            "; --overwrite replaces it"))
+    _remove(out)
+    os.makedirs(out)
+    return True
+
+
+def _remove(out):
+    """Only what is zarr is removed, what names it first, so that no half of it looks whole."""
+    names = ("zarr.json", ".zgroup", ".zattrs", ".zarray", journals.NAME)
+    there = [os.path.join(out, name) for name in names if os.path.exists(os.path.join(out, name))]
+    if not there or os.path.islink(out):
+        raise RequestError(f"{out}: is not zarr, so --overwrite leaves it alone")
+    for path in there:
+        os.unlink(path)
+    shutil.rmtree(out)
+
+
+def _sweep(out):
+    """Removes files that a killed run left unfinished."""
+    for folder, _, names in os.walk(out):
+        for name in names:
+            if name.endswith(PARTIAL):
+                os.unlink(os.path.join(folder, name))
+
+
+def _group(plan):
+    return json.loads(json.dumps({"zarr_format": 3, "node_type": "group",
+                                  "attributes": {"ome": ome_attributes(plan)}}))
+
+
+def _advertise(plan):
+    with whole_file(os.path.join(plan.out, "zarr.json")) as file:
+        file.write(json.dumps(_group(plan), indent=2).encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _create_level(plan, number):
+    """The metadata of a level's array; the same bytes each time."""
+    level, source = plan.levels[number], plan.source
+    facts = {"fill_value": numpy.zeros((), source.dtype)[()]}
+    array = zarr.open_array(source.path, mode="r") if source.kind == "zarr" else None
+    if array is not None and array.fill_value is not None:
+        facts["fill_value"] = array.fill_value
+    if plan.request.codec != "auto":
+        facts["compressors"] = _compressors(plan.request.codec)
+    elif array is not None and array.metadata.zarr_format == 3:
+        facts |= {"filters": array.filters, "serializer": array.serializer,
+                  "compressors": array.compressors}
+    path = os.path.join(plan.out, str(number))
+    if not os.path.exists(os.path.join(path, "zarr.json")):
+        zarr.create_array(path, shape=level.shape, dtype=source.dtype, chunks=level.chunks,
+                          shards=level.shards, zarr_format=3,
+                          dimension_names=[axis["name"] for axis in source.axes], **facts)
+
+
+def _compressors(codec):
+    from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
+    makers = {"zstd": lambda n: ZstdCodec(level=n), "gzip": lambda n: GzipCodec(level=n),
+              "blosc": lambda n: BloscCodec(clevel=n, cname="zstd")}
+    name, _, level = codec.partition(":")
+    if codec in ("auto", "none"):
+        return None
+    try:
+        return [makers[name](int(level or {"zstd": 0, "gzip": 5, "blosc": 5}[name]))]
+    except (KeyError, ValueError):
+        raise RequestError(f"codec: {codec!r} is none of auto, none, zstd, gzip, blosc, "
+                           "the last three perhaps with a level: zstd:5") from None
+
+
+# ---- The work -----------------------------------------------------------------------------------
+
+
+def _work(plan, engine, journal, progress, began):
+    """Runs what is not done, level after level; (tasks, tasks run)."""
+    done = {task for task, line in journal.done.items() if _is_there(plan, task, line)}
+    size = numpy.dtype(plan.source.dtype).itemsize
+    cost = [math.prod(level.unit) * (1 + math.prod(level.step)) * size for level in plan.levels]
+    count = [level.count() for level in plan.levels]
+    total, tasks = sum(n * c for n, c in zip(count, cost)), sum(count)
+    finished, moved, started = len(done), sum(cost[level] for level, _ in done), 0
+    before = moved
+    for number, level in enumerate(plan.levels):
+        try:
+            _create_level(plan, number)
+        except OSError as error:
+            raise WorkError(f"level {number}, key {number}/zarr.json: {error}") from None
+        left = ((number, unit) for unit in level.units() if (number, unit) not in done)
+        for line in engine.run(left):
+            journal.add(line)
+            started, finished, moved = started + 1, finished + 1, moved + cost[number]
+            seconds = time.monotonic() - began
+            eta = (total - moved) * seconds / (moved - before)
+            progress(Progress(number, finished, tasks, moved, total, seconds, eta))
+    return tasks, started
+
+
+def _is_there(plan, task, line):
+    """Whether the file of a finished task is what the journal says it was."""
+    level, unit = task
+    key = "/".join(["c", *map(str, unit)])
+    return file_facts(os.path.join(plan.out, str(level), key)) == (line["bytes"], line["crc32"])
+
+
+# ---- Who runs the tasks -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _engine(plan, memory, workers, scheduler):
+    if scheduler is not None:
+        with _cluster(scheduler) as (executor, threads):
+            yield Engine(plan, lambda: executor, threads, _budget(plan, memory, threads))
+        return
+    workers, budget = _share(plan, memory, workers)
+    if workers == 1:
+        yield Alone(plan, budget)
+        return
+    engine = Engine(plan, lambda: _processes(workers), workers, budget)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _share(plan, memory, workers):
+    """How many processes, and the bytes for a task of each; as many as memory has room for."""
+    if workers is not None:
+        if workers < 1:
+            raise RequestError(f"workers: {workers} is not positive")
+        return workers, _budget(plan, memory, workers)
+    most = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+               max(level.count() for level in plan.levels))
+    for workers in range(most, 1, -1):
+        with contextlib.suppress(RequestError):
+            return workers, _budget(plan, memory, workers)
+    return 1, _budget(plan, memory, 1)
+
+
+def _budget(plan, memory, workers):
+    budget = memory // workers - WORKER_BYTES
+    for level in range(len(plan.levels)):
+        split_unit(plan, level, budget)
+    return budget
+
+
+def _processes(workers):
+    return concurrent.futures.ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), _start_worker)
+
+
+def _start_worker():
+    """One thread of each kind; interrupts are the driver's; no worker outlives it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(ImportError):
+        from numcodecs import blosc
+        blosc.use_threads = False  # blocks of one buffer would lie in the order they are done
+    zarr.config.set({"threading.max_workers": 1})
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+
+
+def _die_with_parent():
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _cluster(scheduler):
+    try:
+        from distributed import Client
+    except ImportError:
+        raise RequestError("scheduler: dask's distributed is not installed") from None
+    try:
+        client = Client(scheduler, timeout=20)
+    except (OSError, ValueError) as error:
+        raise RequestError(f"scheduler: {scheduler}: {error}") from None
+    with client:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise RequestError(f"scheduler: {scheduler} has no workers")
+        yield client.get_executor(pure=False), threads
+
+
+class Alone:
+    """Tasks in this process, one after the other."""
+
+    def __init__(self, plan, budget):
+        self._plan, self._budget = plan, budget
+
+    def run(self, tasks):
+        for level, unit in tasks:
+            yield run_task(self._plan, level, unit, self._budget)
+
+
+class Engine:
+    """Tasks in other processes, one under way for each: so a killed driver has at most one a worker
+    that is done and not in the journal. Dead workers are replaced."""
+
+    def __init__(self, plan, make, workers, budget):
+        self._plan, self._make, self._workers, self._budget = plan, make, workers, budget
+        self._executor = None
+
+    def run(self, tasks):
+        """Yields the lines of tasks as they are done. After a failure those under way are waited for."""
+        again, deaths, failure = [], collections.Counter(), None
+        running = {}
+        while True:
+            while failure is None and len(running) < self._workers:
+                task = again.pop() if again else next(tasks, None)
+                if task is None:
+                    break
+                executor = self._executor = self._executor or self._make()
+                running[self._submit(executor, task)] = task, executor
+            if not running:
+                break
+            finished, _ = concurrent.futures.wait(running, None, concurrent.futures.FIRST_COMPLETED)
+            for future in finished:
+                task, executor = running.pop(future)
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    if executor is self._executor:
+                        self.close()
+                    again.append(task)
+                    deaths[task] += 1
+                    if deaths[task] > MOST_DEATHS:
+                        failure = failure or WorkError(_where(task) + "its worker died "
+                                                       f"{deaths[task]} times (out of memory?)")
+                except (WorkError, RequestError) as error:
+                    failure = failure or error
+                except Exception as error:
+                    failure = failure or WorkError(_where(task) + (str(error) or repr(error)))
+        if failure is not None:
+            raise failure
+
+    def _submit(self, executor, task):
+        try:
+            return executor.submit(run_task, self._plan, *task, self._budget)
+        except BrokenProcessPool as error:  # it died since we looked; as if the task had met it
+            future = concurrent.futures.Future()
+            future.set_exception(error)
+            return future
+
+    def close(self):
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+
+
+def _where(task):
+    return f"level {task[0]}, unit {task[1]}: "

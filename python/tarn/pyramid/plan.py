@@ -1,0 +1,324 @@
+"""What a pyramid will be, before any of it is computed: its levels, the problem that makes each,
+the units of work and the memory that a unit takes.
+
+A plan is plain values and follows from the request and the source alone, not from memory, workers
+or what is done already: so two runs with the same request agree in every byte.
+"""
+
+import dataclasses
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy
+
+from .. import __version__
+from .errors import RequestError
+from .source import MAPPED_BYTES, Source
+
+OPS = {"avg": "ceil nopad", "max": "ceil", "min": "ceil"}
+DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8",
+          "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32", "int64": "i64",
+          "uint64": "u64", "bool": "u8"}
+MOST_LEVELS = 32
+
+# Chunks of a source that has none, or unwieldy ones: 512 KiB of u16, in a cube or a square.
+CHUNK_CELLS = {2: 512, 3: 64}
+CHUNK_BYTES = (16 << 10, 32 << 20)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    op: str = "avg"
+    factor: object = "auto"  # "auto", or (axis, factor) pairs
+    levels: object = "auto"  # how many, the full resolution included
+    edge: str = "keep"
+    level_from: str = "previous"
+    chunks: object = "auto"  # "auto" or (axis, cells) pairs
+    shards: object = "auto"  # ... or "none"
+    codec: str = "auto"
+    name: object = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    shape: tuple
+    factor: tuple  # cells of the full resolution on each axis
+    step: tuple  # cells of the level that it reads
+    reads: int  # that level; -1 is the source
+    chunks: tuple
+    shards: tuple | None
+    problem: str  # "" for the full resolution, a copy
+
+    @property
+    def unit(self):
+        """Shape of what is written at once: a shard, or a chunk where there are no shards."""
+        return self.shards or self.chunks
+
+    def units(self):
+        return itertools.product(*(range(-(-n // u)) for n, u in zip(self.shape, self.unit)))
+
+    def count(self):
+        return math.prod(-(-n // u) for n, u in zip(self.shape, self.unit))
+
+    def box(self, unit):
+        return tuple((i * u, min((i + 1) * u, n)) for i, u, n in zip(unit, self.unit, self.shape))
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    source: Source
+    out: str
+    request: Request
+    levels: tuple
+    version: str = __version__
+
+    def read_shape(self, level):
+        reads = self.levels[level].reads
+        return self.source.shape if reads < 0 else self.levels[reads].shape
+
+    def reads_box(self, level, box):
+        """The box that `box` of a level is computed from."""
+        return tuple((a * f, min(b * f, n)) for (a, b), f, n in
+                     zip(box, self.levels[level].step, self.read_shape(level)))
+
+    def pool_text(self, level, shape):
+        """The pool that computes a level, for a part of `shape` of the level it reads."""
+        return pool_text(self.request, self.levels[level].step, shape)
+
+    def as_json(self):
+        """What must be the same for a run to go on where another stopped."""
+        return json.loads(json.dumps({
+            "tarn": self.version, "source": dataclasses.asdict(self.source),
+            "request": dataclasses.asdict(self.request),
+            "levels": [dataclasses.asdict(level) for level in self.levels]}))
+
+
+def make_plan(source, out, request):
+    check_request(source, request)
+    chunks = _chunks(source, request)
+    shards = _shards(source, request, chunks)
+    rank = len(source.shape)
+    one = (1,) * rank
+    levels = [_level(source.shape, one, one, -1, chunks, shards, "")]
+    while len(levels) < (MOST_LEVELS if request.levels == "auto" else request.levels):
+        last = levels[-1]
+        if request.levels == "auto" and _fits_one_chunk(source, request, last, chunks):
+            break
+        step = _step(source, request, last)
+        shape = tuple(-(-n // f) if request.edge == "keep" else n // f
+                      for n, f in zip(last.shape, step))
+        if shape == last.shape or 0 in shape:
+            if request.levels == "auto":
+                break
+            raise RequestError(f"levels: {request.levels} are too many; with these factors "
+                               f"{'x'.join(map(str, source.shape))} has {len(levels)}")
+        factor = tuple(a * b for a, b in zip(last.factor, step))
+        reads = len(levels) - 1
+        if request.level_from == "base":
+            step, reads = factor, 0
+        levels.append(_level(shape, factor, step, reads, chunks, shards,
+                             _problem(source, request, step, levels[reads].shape)))
+    return Plan(source, out, request, tuple(levels))
+
+
+# ---- Checks -------------------------------------------------------------------------------------
+
+
+def check_request(source, request):
+    if request.op not in OPS:
+        raise RequestError(f"op: {request.op!r} is none of {', '.join(OPS)}")
+    if source.dtype not in DTYPES:
+        raise RequestError(f"{source.path}: dtype {source.dtype} is not pooled; "
+                           f"these are: {', '.join(DTYPES)}")
+    if source.dtype == "bool" and request.op == "avg":
+        raise RequestError("op: an average of booleans is not a boolean; max, min and mode are")
+    if math.prod(source.shape) == 0:
+        raise RequestError(f"{source.path}: there is nothing in an array of shape {source.shape}")
+    for name, value, allowed in (("edge", request.edge, ("keep", "trim")),
+                                 ("from", request.level_from, ("previous", "base"))):
+        if value not in allowed:
+            raise RequestError(f"{name}: {value!r} is none of {', '.join(allowed)}")
+    if request.levels != "auto" and not 1 <= request.levels <= MOST_LEVELS:
+        raise RequestError(f"levels: {request.levels} is not between 1 and {MOST_LEVELS}")
+
+
+def _by_axis(source, option, pairs, default):
+    """One number for each axis, from (axis, number) pairs."""
+    names = [axis["name"] for axis in source.axes]
+    numbers = dict(zip(names, default))
+    for name, number in pairs:
+        if name not in numbers:
+            raise RequestError(f"{option}: there is no axis {name}; there are {', '.join(names)}")
+        if number < 1:
+            raise RequestError(f"{option}: {name}={number} is not positive")
+        numbers[name] = number
+    return tuple(numbers.values())
+
+
+# ---- Levels -------------------------------------------------------------------------------------
+
+
+def _is_space(source):
+    return [axis["type"] == "space" for axis in source.axes]
+
+
+def _step(source, request, last):
+    if request.factor != "auto":
+        step = _by_axis(source, "factor", request.factor, (1,) * len(source.shape))
+        if max(step) == 1:
+            raise RequestError("factor: all are 1, so there is nothing to pool")
+        return step
+    # Spacings draw level: an axis is halved unless its cells are twice as long as the shortest.
+    spacing = [s * f for s, f in zip(source.scale, last.factor)]
+    live = [i for i, space in enumerate(_is_space(source)) if space and last.shape[i] > 1]
+    least = min((spacing[i] for i in live), default=0)
+    return tuple(2 if i in live and spacing[i] < 2 * least else 1 for i in range(len(spacing)))
+
+
+def _fits_one_chunk(source, request, last, chunks):
+    return all(n <= c for n, c, f in zip(last.shape, chunks, _step(source, request, last)) if f > 1)
+
+
+def _level(shape, factor, step, reads, chunks, shards, problem):
+    chunks = tuple(min(c, n) for c, n in zip(chunks, shape))
+    if shards:
+        times = [s // c for s, c in zip(shards, chunks)]
+        shards = tuple(min(t, -(-n // c)) * c for t, c, n in zip(times, chunks, shape))
+    return Level(shape, factor, step, reads, chunks, shards, problem)
+
+
+def pool_text(request, step, shape):
+    pooled = [(f, n) for f, n in zip(step, shape) if f > 1]
+    kernel = ",".join(str(min(f, n)) for f, n in pooled)
+    stride = ",".join(str(f) for f, n in pooled)
+    words = [request.op, f"k{kernel}s{stride}", f"d{len(pooled)}", OPS[request.op]]
+    if request.edge == "trim":
+        words = [word for word in " ".join(words).split() if word != "ceil"]
+    return " ".join(words)
+
+
+def _problem(source, request, step, shape):
+    """The problem string of a whole level; axes that are not pooled lead."""
+    order = pooled_last(step)
+    size = "x".join(str(shape[axis]) for axis in order)
+    return f"{pool_text(request, step, shape)} {DTYPES[source.dtype]} {size}"
+
+
+def pooled_last(step):
+    """The order of the axes in which tarn sees them: those that are pooled come last."""
+    return sorted(range(len(step)), key=lambda axis: step[axis] > 1)
+
+
+# ---- Chunks, shards -----------------------------------------------------------------------------
+
+
+def _chunks(source, request):
+    space = _is_space(source)
+    cells = CHUNK_CELLS[sum(space)]
+    chunks = tuple(cells if s else 1 for s in space)
+    if source.chunks:
+        size = math.prod(source.chunks) * numpy.dtype(source.dtype).itemsize
+        if source.shards or CHUNK_BYTES[0] <= size <= CHUNK_BYTES[1]:
+            chunks = source.chunks
+    if request.chunks != "auto":
+        chunks = _by_axis(source, "chunks", request.chunks, chunks)
+    return tuple(min(c, n) for c, n in zip(chunks, source.shape))
+
+
+def _shards(source, request, chunks):
+    if request.shards == "none":
+        return None
+    if request.shards == "auto":
+        shards = source.shards if request.chunks == "auto" else None
+        fit = shards and all(s % c == 0 for s, c in zip(shards, chunks))
+        return shards if fit else None
+    shards = _by_axis(source, "shards", request.shards, chunks)
+    for axis, s, c, n in zip(source.axes, shards, chunks, source.shape):
+        if s % c and s < n:
+            raise RequestError(f"shards: {axis['name']}={s} is not a multiple of the chunk, {c}")
+    return tuple(-(-s // c) * c for s, c in zip(shards, chunks))
+
+
+# ---- Memory -------------------------------------------------------------------------------------
+
+# What a worker takes before its first task (CPython, NumPy, zarr, tarn), measured, and rounded up.
+WORKER_BYTES = 64 << 20
+# How many chunks a worker decodes or encodes at once.
+CONCURRENCY = 1
+
+
+def split_unit(plan, level, budget):
+    """The shape of the parts in which a unit of a level is computed, so that it fits `budget` bytes.
+
+    Parts are whole rows of inner chunks while that fits, then rows of cells.
+    """
+    this = plan.levels[level]
+    part = list(min(u, n) for u, n in zip(this.unit, this.shape))
+    while unit_bytes(plan, level, part) > budget:
+        long = [a for a, n in enumerate(part) if n > this.chunks[a]] or \
+               [a for a, n in enumerate(part) if n > 1]
+        if not long:
+            raise RequestError(
+                f"memory: a unit of level {level} ({'x'.join(map(str, this.unit))}) takes at least "
+                f"{unit_bytes(plan, level, part) + WORKER_BYTES >> 20} MiB in each worker; "
+                "give more memory, fewer workers or smaller shards and chunks")
+        axis, chunk = long[0], this.chunks[long[0]]
+        half = -(-part[axis] // 2)
+        part[axis] = -(-half // chunk) * chunk if part[axis] > chunk else half
+    return tuple(part)
+
+
+def unit_bytes(plan, level, part):
+    """Bytes that a unit of a level takes at most, computed in parts of this shape."""
+    this = plan.levels[level]
+    size = numpy.dtype(plan.source.dtype).itemsize
+    unit = math.prod(this.unit) * size
+    chunks, shards = _chunks_read(plan, this)
+    box = [min(p * f, n) for p, f, n in zip(part, this.step, plan.read_shape(level))]
+    x = math.prod(box) * size
+    if chunks is None:
+        decoding = min(MAPPED_BYTES, math.prod(plan.source.shape) * size)
+    else:
+        # Chunks being decoded, before and after; of a shard, all encoded chunks that the box needs.
+        decoding = 2 * CONCURRENCY * math.prod(chunks) * size
+        if shards:
+            decoding += math.prod(b if b % c == 0 else (-(-b // c) + 1) * c
+                                  for b, c in zip(box, chunks)) * size
+    # The unit, its encoded chunks and the file made of them; while reading, only the unit.
+    return unit + max(2 * unit, x + decoding + math.prod(part) * size)
+
+
+def _chunks_read(plan, level):
+    if level.reads < 0:
+        return plan.source.chunks, plan.source.shards
+    return plan.levels[level.reads].chunks, plan.levels[level.reads].shards
+
+
+# ---- Metadata -----------------------------------------------------------------------------------
+
+
+def ome_attributes(plan):
+    """The `ome` attributes of the image: OME-Zarr 0.5."""
+    source, request = plan.source, plan.request
+    datasets = []
+    for number, level in enumerate(plan.levels):
+        scale = [float(Fraction(s) * f) for s, f in zip(source.scale, level.factor)]
+        translation = [float(Fraction(t) + Fraction(f - 1, 2) * Fraction(s)) for t, s, f in
+                       zip(source.translation, source.scale, level.factor)]
+        datasets.append({"path": str(number), "coordinateTransformations": [
+            {"type": "scale", "scale": scale}, {"type": "translation", "translation": translation}]})
+    metadata = {"method": "tarn.pyramid.write", "version": plan.version,
+                "description": "a level is `problem` (docs/problem-strings.md of tarn) of level `of`",
+                "request": dataclasses.asdict(request),
+                "levels": [{"path": str(number), "of": str(level.reads), "problem": level.problem}
+                           for number, level in enumerate(plan.levels) if level.reads >= 0]}
+    image = {"name": request.name or source.name, "type": request.op, "axes": list(source.axes),
+             "datasets": datasets, "metadata": metadata}
+    if source.transformations:
+        image["coordinateTransformations"] = list(source.transformations)
+    ome = {"version": "0.5", "multiscales": [image]}
+    for key, value in source.extra:
+        ome[key] = {k: v for k, v in value.items() if k != "version"}  # 0.5 says it once, above
+    return ome

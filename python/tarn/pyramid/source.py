@@ -1,0 +1,221 @@
+"""What a pyramid is made of: a zarr array (v2, v3), the first level of an OME-Zarr image, or a .npy
+file, with the names and spacings of its axes.
+
+A source is described by plain values, so that it can be sent to workers, compared by a later run
+and opened again wherever a task runs.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+
+import numpy
+import zarr
+
+from .errors import RequestError
+
+# Axes that have no names are called by these: the last ones.
+DEFAULT_AXES = "tczyx"
+KINDS = {"t": "time", "time": "time", "c": "channel", "channel": "channel"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    path: str  # of the array itself
+    kind: str  # "zarr" or "npy"
+    shape: tuple
+    dtype: str  # NumPy's name, native byte order
+    axes: tuple  # dicts with name, type and perhaps unit, as OME-Zarr has them
+    scale: tuple
+    translation: tuple
+    chunks: tuple | None
+    shards: tuple | None
+    fingerprint: str  # of the metadata: another array under the same name is noticed
+    name: str
+    transformations: tuple = ()  # those of the whole image, which come after a level's own
+    extra: tuple = ()  # (key, value) of other things that OME-Zarr says of the image
+
+
+def open_source(path, axes=None, scale=None, unit=None):
+    """The source at `path`; `axes`, `scale` and `unit` go before what the file says."""
+    path = os.path.abspath(os.fspath(path))
+    if not os.path.exists(path):
+        raise RequestError(f"{path}: no such file or folder")
+    source = _open_npy(path) if os.path.isfile(path) else _open_zarr(path)
+    return _with_axes(source, axes, scale, unit)
+
+
+def read(source, array, box):
+    """The cells of `box`, a tuple of (start, stop), as a new array in native byte order."""
+    if source.kind == "npy":
+        return _read_npy(source.path, box)
+    cells = array[tuple(slice(*span) for span in box)]
+    return numpy.asarray(cells, source.dtype)
+
+
+# ---- Zarr ---------------------------------------------------------------------------------------
+
+# What OME-Zarr says of an image beside its levels, and that pooling leaves true.
+_CARRIED = ("image-label", "omero")
+
+
+def _open_zarr(path):
+    try:
+        node = zarr.open(path, mode="r")
+    except Exception as error:
+        raise RequestError(f"{path}: neither zarr nor .npy ({_first_line(error)})") from None
+    if isinstance(node, zarr.Array):
+        return _from_array(path, node, _names_of(node), (), None, (), ())
+    attributes = dict(node.attrs)
+    ome = attributes.get("ome", attributes)
+    if not ome.get("multiscales"):
+        inside = ", ".join(sorted(node.keys())[:8])
+        raise RequestError(f"{path}: a group without 'multiscales', not an image; name an array or "
+                           f"an image inside it ({inside or 'it is empty'})")
+    return _from_image(path, node, ome)
+
+
+def _from_image(path, group, ome):
+    image = ome["multiscales"][0]
+    try:
+        first = image["datasets"][0]
+        array = group[first["path"]]
+        axes = [dict(a) if isinstance(a, dict) else {"name": a} for a in image["axes"]]
+        steps = first["coordinateTransformations"]
+        extra = tuple((key, ome[key]) for key in _CARRIED if key in ome)
+    except (KeyError, IndexError, TypeError) as error:
+        raise RequestError(f"{path}: damaged 'multiscales': no {error}") from None
+    if not isinstance(array, zarr.Array):
+        raise RequestError(f"{path}: {first['path']} is not an array")
+    where = os.path.join(path, first["path"])
+    return _from_array(where, array, axes, steps, image.get("name"),
+                       image.get("coordinateTransformations") or (), extra)
+
+
+def _from_array(path, array, axes, steps, name, transformations, extra):
+    meta = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
+    with open(os.path.join(path, meta), "rb") as file:
+        fingerprint = hashlib.sha256(file.read()).hexdigest()
+    rank = array.ndim
+    found = {"scale": (1.0,) * rank, "translation": (0.0,) * rank}
+    for step in steps:
+        if step.get("type") not in (*found, "identity") or "path" in step:
+            raise RequestError(f"{path}: a transformation of type {step.get('type')} is not supported")
+        if step["type"] in found:
+            found[step["type"]] = tuple(float(v) for v in step[step["type"]])
+    return Source(path, "zarr", array.shape, numpy.dtype(array.dtype).newbyteorder("=").name,
+                  tuple(axes), found["scale"], found["translation"], array.chunks, array.shards,
+                  fingerprint, name or _stem(path), tuple(transformations), extra)
+
+
+def _names_of(array):
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    return [{"name": name} for name in names] if names and all(names) else []
+
+
+def _stem(path):
+    name = os.path.basename(path)
+    for ending in (".zarr", ".ome", ".npy"):
+        name = name.removesuffix(ending)
+    return name or "image"
+
+
+def _first_line(error):
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+# ---- .npy ---------------------------------------------------------------------------------------
+
+# A part of a mapped file that is touched at once. Mapped pages count as the process's memory, and
+# reading a narrow box touches far more of them than it has cells.
+MAPPED_BYTES = 16 << 20
+
+
+def _open_npy(path):
+    try:
+        array = numpy.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise RequestError(f"{path}: not a .npy file ({_first_line(error)})") from None
+    if not isinstance(array, numpy.ndarray):
+        raise RequestError(f"{path}: not a .npy file")
+    status = os.stat(path)
+    return Source(path, "npy", array.shape, array.dtype.newbyteorder("=").name, (),
+                  (1.0,) * array.ndim, (0.0,) * array.ndim, None, None,
+                  f"{status.st_size} {status.st_mtime_ns}", _stem(path))
+
+
+def _read_npy(path, box):
+    array = numpy.load(path, mmap_mode="r", allow_pickle=False)
+    out = numpy.empty([stop - start for start, stop in box], array.dtype.newbyteorder("="))
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    whole = array.transpose(order)[tuple(slice(*box[axis]) for axis in order)]
+    facts = (path, array.dtype, array.offset)
+    start = whole.__array_interface__["data"][0] - array.__array_interface__["data"][0]
+    strides = whole.strides
+    del array, whole
+    _copy_mapped(facts, start, strides, out.transpose(order))
+    return out
+
+
+def _copy_mapped(facts, start, strides, out):
+    """Copies part after part, each mapped for itself; axes are in the order of the file."""
+    span = sum((n - 1) * s for n, s in zip(out.shape, strides)) + out.itemsize
+    if span > MAPPED_BYTES and out.ndim > 1:
+        for i in range(out.shape[0]):
+            _copy_mapped(facts, start + i * strides[0], strides[1:], out[i])
+        return
+    path, dtype, offset = facts
+    part = numpy.memmap(path, numpy.uint8, "r", offset + start, (span,))
+    out[...] = numpy.ndarray(out.shape, dtype, part, 0, strides)
+
+
+# ---- Axes ---------------------------------------------------------------------------------------
+
+
+def _with_axes(source, names, scale, unit):
+    rank = len(source.shape)
+    axes = [dict(axis) for axis in source.axes]
+    if names is not None:
+        if len(names) != rank:
+            raise RequestError(f"axes: {len(names)} names for an array of {rank} axes")
+        axes = [{"name": name} for name in names]
+    elif not axes:
+        if not 2 <= rank <= 5:
+            raise RequestError(f"{source.path}: {rank} axes; OME-Zarr has 2 to 5")
+        axes = [{"name": name} for name in DEFAULT_AXES[-rank:]]
+    _check_axes(source, axes)
+    spacing = dict(zip((a["name"] for a in axes), source.scale))
+    for name, value in (scale or {}).items():
+        if name not in spacing:
+            raise RequestError(f"scale: there is no axis {name}; there are {', '.join(spacing)}")
+        if not (math.isfinite(value) and value > 0):
+            raise RequestError(f"scale: {name}={value} is not a positive number")
+        spacing[name] = float(value)
+    if unit is not None:
+        for axis in axes:
+            if axis["type"] == "space":
+                axis["unit"] = unit
+    return dataclasses.replace(source, axes=tuple(axes), scale=tuple(spacing.values()))
+
+
+def _check_axes(source, axes):
+    """OME-Zarr wants time, then channel, then two or three axes of space."""
+    names = [axis.get("name") for axis in axes]
+    if len(axes) != len(source.shape) or len(set(names)) != len(names):
+        raise RequestError(f"{source.path}: axes {names} do not name the {len(source.shape)} axes")
+    for axis in axes:
+        axis.setdefault("type", KINDS.get(axis["name"], "space"))
+    kinds = [axis["type"] for axis in axes]
+    order = ["time", "channel", "space"]
+    ranks = [order.index(kind) if kind in order else 1 for kind in kinds]
+    if ranks != sorted(ranks) or not 2 <= kinds.count("space") <= 3 or len(kinds) > 5 or \
+            len(kinds) - kinds.count("space") > 2 or kinds.count("time") > 1:
+        raise RequestError(f"{source.path}: axes {', '.join(names)}; OME-Zarr wants time, channel, "
+                           "then two or three axes of space: say which with axes")
+
+
+def as_json(source):
+    return json.loads(json.dumps(dataclasses.asdict(source)))
