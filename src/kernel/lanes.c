@@ -55,15 +55,6 @@ static void set_types(lanes_plan *plan)
 
 /* ---- Boxes ---------------------------------------------------------------------------------- */
 
-/* Cells that n windows read at most, with all between them. */
-static int64_t cells_of(const tarn_axis *axis, int64_t n)
-{
-    /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
-    if (axis->adaptive)
-        return min_i64(axis->size, muldiv_ceil(n, axis->size, axis->out) + 2);
-    return min_i64(axis->size, (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1);
-}
-
 /* Those of them that are read, if rows between windows are left out. */
 static int64_t rows_of(const tarn_axis *axis, int64_t n)
 {
@@ -71,17 +62,25 @@ static int64_t rows_of(const tarn_axis *axis, int64_t n)
     return axis->adaptive ? cells : min_i64(cells, n * ((axis->kernel - 1) * axis->dilation + 1));
 }
 
+/* Of a box: cells, and the runs of them that are turned in one go, which go on over axes that are
+ * read from end to end. */
 typedef struct {
-    int64_t cells, rows, outputs, row_cells, row_outputs;
+    int64_t cells, runs, run_cells, outputs, row_outputs;
 } extent;
 
 static extent extent_of(const lanes_plan *plan, const int64_t *n)
 {
-    int last = plan->p->spatial - 1;
-    extent e = {1, 1, 1, cells_of(&plan->axis[last], n[last]), n[last]};
-    for (int a = 0; a <= last; a++) {
-        e.cells *= cells_of(&plan->axis[a], n[a]);
-        e.rows *= a < last ? rows_of(&plan->axis[a], n[a]) : 1;
+    const tarn_problem *p = plan->p;
+    int last = p->spatial - 1;
+    extent e = {1, 1, 1, 1, n[last]};
+    bool whole = true;
+    for (int a = last; a >= 0; a--) {
+        int64_t cells = cells_of(&plan->axis[a], n[a]);
+        whole = whole && !(plan->banded && a == 0 && last > 0) &&
+                (p->stride[plan->in][a] == e.cells * plan->channels || cells == 1);
+        e.runs *= whole ? 1 : rows_of(&plan->axis[a], n[a]);
+        e.run_cells *= whole ? cells : 1;
+        e.cells *= cells;
         e.outputs *= n[a];
     }
     return e;
@@ -109,21 +108,38 @@ static bool fits_by_order(const lanes_plan *plan, const int64_t *n)
     return set_arena(&ordered, n);
 }
 
-/* The cells that a box reads for each output; a row costs as much as some more. */
+/* What a box costs for each output, but for its taps, in nanoseconds of one machine: turning runs
+ * of elements, rows of windows, and what each lane takes by itself. */
 static double box_cost(const lanes_plan *plan, const int64_t *n)
 {
-    enum { ROW_COST = 16 };
     extent e = extent_of(plan, n);
-    return (double)(e.rows * (ROW_COST / plan->channels + e.row_cells)) / (double)e.outputs;
+    double width = (double)plan->width,
+           words = (double)(e.run_cells * plan->channels * plan->element) / 4;
+    double runs = (double)e.runs * (30 + 0.07 * words * width),
+           lanes = width * (plan->codes ? 90 : 45);
+    return (runs + 50 * (double)(e.outputs / e.row_outputs) + lanes) / (double)e.outputs;
 }
 
-/* Boxes grow on the axis where that saves most, as long as they fit. False if none does. */
+/* Lets a box grow on axis `a` as far as it fits and does not cost more. */
+static bool grow(lanes_plan *plan, int a, int64_t by)
+{
+    int64_t *n = &plan->most[a], keep = *n;
+    double cost = box_cost(plan, plan->most);
+    *n = min_i64(keep + by, plan->axis[a].out);
+    if (*n > keep && set_arena(plan, plan->most) && box_cost(plan, plan->most) <= cost)
+        return true;
+    *n = keep;
+    return false;
+}
+
+/* A box that grows from the last axis on, and one that grows on all axes alike: what costs less.
+ * False if not even one window fits. */
 static bool set_box(lanes_plan *plan)
 {
-    int64_t *n = plan->most;
+    int64_t *n = plan->most, other[TARN_MAX_SPATIAL];
     int spatial = plan->p->spatial, first = plan->turned ? 0 : spatial - 1;
     for (int a = 0; a < spatial; a++)
-        n[a] = 1;
+        n[a] = other[a] = 1;
     if (!fits_by_order(plan, n) || !set_arena(plan, n))
         return false;
     for (int a = first; a < spatial; a++)
@@ -132,23 +148,20 @@ static bool set_box(lanes_plan *plan)
         return true;
     for (int a = first; a < spatial; a++)
         n[a] = 1;
-    for (int best = 0; best >= 0;) {
-        double cost = box_cost(plan, n);
-        best = -1;
-        int64_t grown = 0;
-        for (int a = first; a < spatial; a++) {
-            int64_t keep = n[a];
-            n[a] = min_i64(keep + (keep + 1) / 2, plan->axis[a].out);
-            if (n[a] > keep && set_arena(plan, n) && box_cost(plan, n) <= cost) {
-                cost = box_cost(plan, n);
-                best = a;
-                grown = n[a];
-            }
-            n[a] = keep;
-        }
-        if (best >= 0)
-            n[best] = grown;
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (int a = spatial - 1; a >= first; a--)
+            grows |= grow(plan, a, (n[a] + 1) / 2);
     }
+    for (int a = first; a < spatial; a++) {
+        other[a] = n[a];
+        n[a] = 1;
+    }
+    for (int a = spatial - 1; a >= first; a--)
+        for (int64_t by = plan->axis[a].out; by > 0; by /= 2)
+            grow(plan, a, by);
+    if (box_cost(plan, other) < box_cost(plan, n))
+        memcpy(n, other, sizeof other);
     for (int a = first; a < spatial; a++) { /* of about the same size */
         int64_t boxes = (plan->axis[a].out + n[a] - 1) / n[a];
         n[a] = (plan->axis[a].out + boxes - 1) / boxes;
@@ -193,8 +206,7 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
 /* ---- Lanes of planes and bands -------------------------------------------------------------- */
 
 /* The axes for `windows` windows on the first one: of bands, each as if x had no border there.
- * False
- * if a window does not fit then. */
+ * False if a window does not fit then. */
 static bool set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, int64_t windows)
 {
     const tarn_problem *p = plan->p;
@@ -206,21 +218,31 @@ static bool set_turned(lanes_plan *plan, const tarn_row_ops *ops, bool banded, i
         plan->axis[0].lo = 0;
         plan->axis[0].out = windows;
     }
-    for (plan->ops = ops; plan->ops; plan->ops = plan->ops->narrower) {
-        plan->width = plan->ops->vector_bytes / plan->element;
-        plan->lanes = plan->width * plan->channels;
-        if (set_box(plan))
-            return true;
-    }
-    return false;
+    plan->ops = ops;
+    plan->width = ops->vector_bytes / plan->element;
+    plan->lanes = plan->width * plan->channels;
+    return set_box(plan);
 }
 
 static void run_boxes(lanes_state *s, const lanes_plan *plan, const lanes_box *all);
+
+static void set_origins(lanes_state *s, const lanes_plan *plan)
+{
+    const tarn_axis *axis = &plan->p->axis[0];
+    for (int k = 0; k < plan->width; k++) {
+        int64_t origin = plan->banded ? s->lane[k].start * axis->stride - axis->lo : 0;
+        s->in[k] = s->lane[k].base[plan->in];
+        s->origin[k] = origin;
+        s->least_origin = k == 0 ? origin : min_i64(s->least_origin, origin);
+        s->most_origin = k == 0 ? origin : max_i64(s->most_origin, origin);
+    }
+}
 
 /* Windows [lo,hi) on the first axis of all lanes. */
 static void run_lanes(lanes_state *s, const lanes_plan *plan, int64_t lo, int64_t hi)
 {
     lanes_box all = {.o = {0}};
+    set_origins(s, plan);
     for (int a = 0; a < plan->p->spatial; a++)
         all.n[a] = plan->p->axis[a].out;
     all.o[0] = lo;
@@ -254,23 +276,53 @@ static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, 
     return best;
 }
 
+/* What all of it costs. */
+static double cost_of(const lanes_plan *plan, int64_t lanes)
+{
+    double fold = (plan->codes ? 1.2 : 0.7) * (double)plan->channels,
+           outputs = (double)((lanes - 1) / plan->width + 1);
+    for (int a = 0; a < plan->p->spatial; a++) {
+        fold *= (double)plan->axis[a].kernel;
+        outputs *= (double)plan->axis[a].out;
+    }
+    return outputs * (fold + box_cost(plan, plan->most));
+}
+
+/* Plans for `planes` planes of `rows` rows with the vectors of `ops`; returns the bands of each
+ * plane, 0 if a window does not fit. */
+static int64_t set_bands(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
+{
+    int64_t bands = count_bands(&plan->p->axis[0], planes, rows, ops->vector_bytes / plan->element);
+    if (bands > 1 && set_turned(plan, ops, true, (rows + bands - 1) / bands))
+        return bands;
+    return set_turned(plan, ops, false, rows);
+}
+
+/* The length of vectors that costs least: longer ones have boxes of fewer windows, which share
+ * less, and may have more lanes than there is work for. */
+static int64_t set_width(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
+{
+    int64_t least_bands = 0;
+    lanes_plan least = *plan;
+    for (; ops; ops = ops->narrower) {
+        int64_t bands = set_bands(plan, ops, planes, rows);
+        if (bands > 0 && (least_bands == 0 ||
+                          cost_of(plan, planes * bands) < cost_of(&least, planes * least_bands))) {
+            least = *plan;
+            least_bands = bands;
+        }
+    }
+    *plan = least;
+    return least_bands;
+}
+
 /* The slabs of units [begin,end), which have the same rows [lo,hi), in bands; a lane for each. */
 static void run_slabs(lanes_state *s, lanes_plan *plan, const tarn_row_ops *ops,
                       const tarn_tensors *t, int64_t begin, int64_t planes, int64_t lo, int64_t hi)
 {
     const tarn_problem *p = plan->p;
-    int64_t rows = hi - lo, bands;
-    for (;; ops = ops->narrower) { /* shorter vectors, if half of the lanes would be idle */
-        int64_t width = ops->vector_bytes / plan->element;
-        bands = count_bands(&p->axis[0], planes, rows, width);
-        if (2 * planes * bands > width || !ops->narrower)
-            break;
-    }
+    int64_t rows = hi - lo, bands = set_width(plan, ops, planes, rows);
     int64_t height = (rows + bands - 1) / bands;
-    if (!set_turned(plan, ops, bands > 1, height)) {
-        bands = 1;
-        set_turned(plan, ops, false, rows);
-    }
     tarn_lanes_begin(s, plan);
     tarn_slab slab;
     for (int64_t k = 0; k < planes * bands; k++) {

@@ -74,6 +74,10 @@ typedef struct lanes_state {
     const lanes_plan *plan;
     lanes_lane lane[MOST_VECTOR_LANES];
     int used;
+    /* What turning rows needs of them: x, and where cell 0 is on its first axis; the rows. */
+    const char *in[MOST_VECTOR_LANES];
+    const void *rows[MOST_VECTOR_LANES];
+    int64_t origin[MOST_VECTOR_LANES], least_origin, most_origin;
     bool odd; /* of the box: NaN, or what keys cannot order */
     char *arena, *tile, *values, *codes;
 
@@ -100,6 +104,19 @@ typedef struct lanes_state {
 void tarn_lanes_run_box(lanes_state *s, lanes_box *box);
 /* ... for a plan, before its first box. */
 void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan);
+
+/* Cells that n windows read at most, with all between them. All windows have the whole axis if few
+ * cells are left over: then runs of cells go on over the next axis. */
+static inline int64_t cells_of(const tarn_axis *axis, int64_t n)
+{
+    int64_t cells;
+    if (axis->adaptive) /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
+        cells = muldiv_ceil(n, axis->size, axis->out) + 2;
+    else
+        cells = (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
+    return cells >= (n == axis->out ? axis->size - axis->size / 4 : axis->size) ? axis->size
+                                                                                : cells;
+}
 
 /* Steps `at`, the last of `axes` axes first, through the box of `n` from `from` on; false at its
  * end. */

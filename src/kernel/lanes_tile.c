@@ -55,6 +55,10 @@ static void set_cells(lanes_state *s, lanes_box *box)
                   last = window_taps(axis, box->o[a] + box->n[a] - 1);
         box->first[a] = max_i64(first.first, 0);
         box->cells[a] = min_i64(span_at(&last, last.n - 1) + 1, axis->size) - box->first[a];
+        if (!in_place && box->n[a] == axis->out && cells_of(axis, axis->out) == axis->size) {
+            box->first[a] = 0;
+            box->cells[a] = axis->size;
+        }
         s->first[a] = in_place ? 0 : box->first[a];
         s->step[a] = in_place ? p->stride[plan->in][a] * p->element_bytes[plan->in] : step;
         step *= box->cells[a];
@@ -108,29 +112,36 @@ static void clear_lane(const lanes_plan *plan, char *to, int lane, int64_t n)
         memcpy(to, &element, (size_t)plan->element);
 }
 
-/* Where a lane's cell c is on the first axis of x. */
-static int64_t cell_in_x(const lanes_plan *plan, const lanes_lane *lane, int64_t c)
+/* Rows of x from cell c on, lane by lane; returns which lanes have none, as c[0] lies outside. */
+static uint64_t set_rows_of_x(lanes_state *s, const int64_t *c)
 {
-    const tarn_axis *axis = &plan->p->axis[0];
-    return plan->banded ? lane->start * axis->stride - axis->lo + c : c;
+    const lanes_plan *plan = s->plan;
+    const tarn_problem *p = plan->p;
+    int64_t bytes = p->element_bytes[plan->in], first = p->stride[plan->in][0] * bytes;
+    int64_t offset = 0, size = p->axis[0].size;
+    uint64_t outside = 0;
+    for (int a = 1; a < p->spatial; a++)
+        offset += c[a] * p->stride[plan->in][a] * bytes;
+    if (s->least_origin + c[0] >= 0 && s->most_origin + c[0] < size) {
+        for (int k = 0; k < plan->width; k++)
+            s->rows[k] = s->in[k] + ((s->origin[k] + c[0]) * first + offset);
+        return 0;
+    }
+    for (int k = 0; k < plan->width; k++) {
+        int64_t cell = s->origin[k] + c[0];
+        bool exists = cell >= 0 && cell < size;
+        s->rows[k] = s->in[k] + (exists ? cell * first + offset : 0);
+        outside |= (uint64_t)!exists << k;
+    }
+    return outside;
 }
 
 /* A run of cells from c on: `n` elements of each lane. */
 static void turn_cells(lanes_state *s, char *to, const int64_t *c, int64_t n)
 {
     const lanes_plan *plan = s->plan;
-    const tarn_problem *p = plan->p;
-    int64_t bytes = p->element_bytes[plan->in], first = p->stride[plan->in][0] * bytes;
-    int64_t offset = offset_of(p, plan->in, c) * bytes - c[0] * first;
-    const char *rows[MOST_VECTOR_LANES] = {NULL};
-    uint64_t outside = 0;
-    for (int k = 0; k < plan->width; k++) {
-        int64_t cell = cell_in_x(plan, &s->lane[k], c[0]);
-        bool exists = cell >= 0 && cell < p->axis[0].size;
-        rows[k] = s->lane[k].base[plan->in] + offset + (exists ? cell * first : 0);
-        outside |= (uint64_t)!exists << k;
-    }
-    plan->ops->turn[width_of(plan->element)](to, (const void *const *)rows, n);
+    uint64_t outside = set_rows_of_x(s, c);
+    plan->ops->turn[width_of(plan->element)](to, s->rows, n);
     for (int k = 0; outside != 0 && k < plan->width; k++)
         if (outside >> k & 1)
             clear_lane(plan, to, k, n);
@@ -143,11 +154,8 @@ static void turn_line(lanes_state *s, const lanes_box *box)
     const lanes_plan *plan = s->plan;
     int64_t size = plan->p->axis[0].size, lo = 0, hi = box->cells[0], one = plan->channels;
     int64_t column = plan->lanes * plan->element;
-    for (int k = 0; k < plan->width; k++) {
-        int64_t first = cell_in_x(plan, &s->lane[k], box->first[0]);
-        lo = max_i64(lo, -first);
-        hi = min_i64(hi, size - first);
-    }
+    lo = max_i64(lo, -(s->least_origin + box->first[0]));
+    hi = min_i64(hi, size - (s->most_origin + box->first[0]));
     for (int64_t c = 0; c < box->cells[0]; c++) {
         int64_t at[TARN_MAX_SPATIAL] = {box->first[0] + c}, n = c == lo && hi > lo ? hi - lo : 1;
         turn_cells(s, s->tile + c * column, at, n * one);
@@ -155,13 +163,14 @@ static void turn_line(lanes_state *s, const lanes_box *box)
     }
 }
 
-/* Whether windows read cell c, as far as the axes before `axes` tell: large strides leave rows
- * out. */
+/* Whether windows read cell c, as far as the axes before `axes` tell: large strides and dilation
+ * leave rows out. */
 static bool is_read(const lanes_plan *plan, const int64_t *c, int axes)
 {
     for (int a = 0; a < axes; a++) {
         const tarn_axis *axis = &plan->axis[a];
-        if (!axis->adaptive && axis->stride > 1) {
+        if (!axis->adaptive && axis->stride > 1 &&
+            (axis->stride > axis->kernel || axis->dilation > 1)) {
             tarn_span windows = cell_windows(axis, c[a]);
             if (windows.lo >= windows.hi)
                 return false;
@@ -350,10 +359,8 @@ static bool writes_y(const lanes_state *s)
 static char *output_at(const lanes_state *s, const lanes_lane *lane, int operand, const int64_t *o)
 {
     const tarn_problem *p = s->plan->p;
-    int64_t at[TARN_MAX_SPATIAL];
-    memcpy(at, o, sizeof at);
-    at[0] += lane->start;
-    return lane->base[operand] + offset_of(p, operand, at) * p->element_bytes[operand];
+    int64_t offset = offset_of(p, operand, o) + lane->start * p->stride[operand][0];
+    return lane->base[operand] + offset * p->element_bytes[operand];
 }
 
 /* Where the first of the bands begins: any lane may have it. */
