@@ -218,11 +218,11 @@ static double rows_cost(const tarn_problem *problem, bool codes)
         taps += (double)problem->axis[a].kernel * cells;
         cells *= (double)problem->axis[a].size / (double)problem->axis[a].out;
     }
-    bool slides = !axis->adaptive && (axis->stride == 1 || axis->out == 1);
+    bool slides = axis->stride == 1; /* as of one window; those of adaptive ones are 0 */
     int way = problem->lanes * problem->element_bytes[TARN_X] >= 16 ? CHANNELS
               : slides                                              ? SLIDING
               : problem->lanes > 1                                  ? FEW_CHANNELS
-              : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
+              : axis->stride == 2                                   ? EVERY_SECOND
                                                                     : TURNED;
     cost c = costs[converts(problem) || flips(problem)][way];
     c.tap *= codes ? 2.7f : 1;
@@ -356,8 +356,6 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 
 const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa)
 {
-    if (!isa || !tarn_is_compiled(problem->op, problem->dtype))
-        return NULL;
     const tarn_kernel_row *row =
         widest_row(choose_engine(problem, pass, vector_bytes(isa)).engine, isa);
     return row ? row : widest_row(ENGINE_SPEC, TARN_ISA_SPEC);

@@ -66,21 +66,29 @@ static inline void restore_float_state(uint64_t former)
         write_float_state(former);
 }
 
-/* By their bits, so in any state: a comparison might trap, or take a subnormal number for 0. */
+/* The questions below are asked of bits, so in any state: a comparison might trap, or take a
+ * subnormal number for 0. Compilers know the patterns and would make comparisons of them again
+ * (clang 19), so they must not see where the bits come from. */
+static inline uint64_t hidden_bits_of_f64(double number)
+{
+    volatile uint64_t bits = bits_of_f64(number);
+    return bits;
+}
+
 static inline bool is_zero_in_any_state(double number)
 {
-    return bits_of_f64(number) << 1 == 0;
+    return hidden_bits_of_f64(number) << 1 == 0;
 }
 
 static inline bool is_finite_in_any_state(double number)
 {
-    return (bits_of_f64(number) >> 52 & 0x7ff) != 0x7ff;
+    return (hidden_bits_of_f64(number) >> 52 & 0x7ff) != 0x7ff;
 }
 
 /* a < b, for a b above 0. */
 static inline bool is_below_in_any_state(double a, double b)
 {
-    return (int64_t)bits_of_f64(a) < (int64_t)bits_of_f64(b);
+    return (int64_t)hidden_bits_of_f64(a) < (int64_t)bits_of_f64(b);
 }
 
 #endif

@@ -46,17 +46,20 @@ static void set_default_layout(tarn_plan *plan, int operand)
         view->dtype = TARN_I64;
 }
 
-/* Saved winners are dense, but not of the dtype that their view has: it stands for the shape. */
-static tarn_status set_saved_extent(tarn_plan *plan, tarn_error *error)
+/* Fits, as the bytes of every view were checked. */
+static int64_t count_elements(const tarn_view *view)
 {
-    const tarn_view *view = &plan->view[OPERAND_SAVED];
-    tarn_extent *extent = &plan->extent[OPERAND_SAVED];
-    *extent = (tarn_extent){0, plan->problem.element_bytes[OPERAND_SAVED]};
+    int64_t elements = 1;
     for (int a = 0; a < view->rank; a++)
-        if (!checked_mul(extent->hi, view->shape[a], &extent->hi))
-            return tarn_fail(error, TARN_OVERFLOW, NO_AXIS,
-                             "the saved winners are too large: their bytes do not fit 63 bits");
-    return TARN_OK;
+        elements *= view->shape[a];
+    return elements;
+}
+
+/* Saved winners are dense, but not of the dtype that their view has: it stands for the shape. They take no more
+ * bytes than the indices, which were checked before. */
+static int64_t count_bytes(const tarn_plan *plan, int operand)
+{
+    return count_elements(&plan->view[operand]) * plan->problem.element_bytes[operand];
 }
 
 static tarn_status set_layout(tarn_plan *plan, int operand, const tarn_view *given,
@@ -74,8 +77,10 @@ static tarn_status set_layout(tarn_plan *plan, int operand, const tarn_view *giv
     }
     if ((status = tarn_check_view(name, view, &plan->extent[operand], error)))
         return status;
-    if (operand == OPERAND_SAVED)
-        return set_saved_extent(plan, error);
+    if (operand == OPERAND_SAVED) {
+        plan->extent[operand] = (tarn_extent){0, count_bytes(plan, operand)};
+        return TARN_OK;
+    }
     return is_written(operand) ? tarn_check_no_overlap(name, view, error) : TARN_OK;
 }
 
@@ -218,15 +223,6 @@ static tarn_status check_options(const tarn_options *options, tarn_error *error)
     return tarn_check_executor(&options->executor, error);
 }
 
-static int64_t count_elements(const tarn_view *view)
-{
-    int64_t elements = 1;
-    for (int a = 0; a < view->rank; a++)
-        if (!checked_mul(elements, view->shape[a], &elements))
-            return INT64_MAX; /* where a stride is 0 */
-    return elements;
-}
-
 /* As many parts as the executor has, but none smaller than its grain. */
 static int parts_worth_starting(const tarn_plan *plan)
 {
@@ -328,14 +324,6 @@ tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operand, tarn_v
     *view = (tarn_view){.data = NULL};
     copy_layout(view, &plan->view[operand]);
     return tarn_succeed(error);
-}
-
-static int64_t count_bytes(const tarn_plan *plan, int operand)
-{
-    int64_t bytes;
-    bool fits = checked_mul(count_elements(&plan->view[operand]),
-                            plan->problem.element_bytes[operand], &bytes);
-    return fits ? bytes : INT64_MAX;
 }
 
 size_t tarn_plan_saved_bytes(const tarn_plan *plan)

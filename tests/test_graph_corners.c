@@ -1,9 +1,17 @@
-/* Corners of graphs that no other test looked into, as mutants showed (tools/mutate.py). */
-#include "check.h"
-#include "tarn_graph.h"
+/* Corners of graphs that no other test looked into, as mutants (tools/mutate.py) and branches that nothing
+ * had reached (tools/coverage.py) showed. */
+#include "graph_reference.h"
 
 static tarn_graph *graph;
 static tarn_error error;
+
+#define GOOD(call) CHECK((call) == TARN_OK, "%s: %s", #call, error.message)
+#define BAD(expected, call)                                                                        \
+    do {                                                                                           \
+        tarn_status got = (call);                                                                  \
+        CHECK(got == expected && error.code == got && error.message[0], "%s: %s, %s", #call,       \
+              tarn_status_name(got), error.message);                                               \
+    } while (0)
 
 static tarn_value input(int rank, const int64_t *shape)
 {
@@ -51,9 +59,308 @@ static void test_reshapes(void)
     }
 }
 
+/* ---- Refusals ------------------------------------------------------------------------------ */
+
+/* Every builder without a graph, and with an operand that is none. */
+static void test_handles(void)
+{
+    const int64_t ones[2] = {1, 1};
+    float number = 1;
+    tarn_value y = -5, x = input(2, ones), both[2] = {x, 7};
+    tarn_pool pool = tarn_max_pool2d(1, 1, 1);
+    tarn_view view = tarn_view_dense(&number, TARN_F32, 2, ones);
+    tarn_custom custom = product_of(&view);
+    for (int k = 0; k < 3; k++) {
+        tarn_graph *g = k == 0 ? NULL : graph;
+        tarn_value *to = k == 1 ? NULL : &y, bad = k == 2 ? 1 : x;
+        if (k < 2) {
+            BAD(TARN_BAD_ARGUMENT, tarn_graph_input(g, TARN_F32, 2, ones, to, &error));
+            BAD(TARN_BAD_ARGUMENT, tarn_graph_constant(g, &view, to, &error));
+            BAD(TARN_BAD_ARGUMENT, tarn_graph_custom(g, 0, NULL, &custom, to, &error));
+        }
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_pool(g, bad, &pool, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_pad(g, bad, 2, ones, ones, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_add(g, x, bad, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_scale(g, bad, 1, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_concat(g, 2, both, 0, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_reshape(g, bad, 2, ones, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_flatten(g, bad, 0, to, &error));
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_custom(g, 2, both, &custom, to, &error));
+    }
+    CHECK(tarn_graph_values(graph) == 1 && y == -5, "a refused node was pushed");
+    tarn_graph_destroy(graph);
+}
+
+static void test_builders(void)
+{
+    int64_t ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, most[1] = {INT64_MAX}, big[2] = {1LL << 62, 0};
+    int64_t wide[2] = {1LL << 62, 1}, zero[1] = {0};
+    tarn_value y, x = input(9, ones), e, w, flat;
+    tarn_view view = tarn_view_dense(NULL, TARN_F32, 9, ones);
+    tarn_custom custom = product_of(&view);
+    GOOD(tarn_graph_input(graph, TARN_I8, 2, big, &e, &error));
+    GOOD(tarn_graph_input(graph, TARN_I8, 2, wide, &w, &error));
+    GOOD(tarn_graph_flatten(graph, x, 0, &flat, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_pad(graph, x, 1, ones, NULL, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_pad(graph, x, 9, ones, ones, &y, &error));
+    BAD(TARN_OVERFLOW, tarn_graph_pad(graph, x, 1, most, zero, &y, &error));
+    BAD(TARN_OVERFLOW, tarn_graph_pad(graph, x, 1, zero, most, &y, &error));
+    BAD(TARN_BAD_SHAPE, tarn_graph_pad(graph, e, 1, ones, ones, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_concat(graph, 2, (tarn_value[]){x, flat}, 0, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_concat(graph, 3, (tarn_value[]){x, flat, x}, 0, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_concat(graph, 1, &x, -1, &y, &error));
+    BAD(TARN_OVERFLOW, tarn_graph_concat(graph, 2, (tarn_value[]){e, e}, 0, &y, &error));
+    BAD(TARN_OVERFLOW, tarn_graph_concat(graph, 2, (tarn_value[]){w, w}, 1, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_reshape(graph, x, TARN_MAX_RANK + 1, ones, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_reshape(graph, x, -1, ones, &y, &error));
+    BAD(TARN_BAD_RANK, tarn_graph_flatten(graph, x, -1, &y, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_custom(graph, 1, &x, NULL, &y, &error));
+    custom.name = NULL;
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_custom(graph, 1, &x, &custom, &y, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_name(graph, x, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_name(graph, x, "", &error));
+    CHECK(tarn_graph_values(graph) == 4, "a refused node was pushed");
+    CHECK(tarn_graph_find(NULL, "x") == -1 && tarn_graph_find(graph, NULL) == -1, "found");
+    for (int k = -1; k < 5; k += k < 0 ? 5 : 1) {
+        CHECK(tarn_graph_input_value(graph, k) == -1, "%d", k);
+        CHECK(tarn_graph_output_value(graph, k) == -1, "%d", k);
+        CHECK(!tarn_graph_value_name(graph, k), "%d", k);
+        BAD(TARN_BAD_ARGUMENT, tarn_graph_view(graph, k, &view, &error));
+    }
+    tarn_graph_destroy(graph);
+}
+
+/* Neither function of an allocator: malloc and free; one alone is refused. */
+static void test_allocators(void)
+{
+    tarn_allocator none = {NULL, NULL, NULL},
+                   half = {.release = tarn_options_default().allocator.release};
+    GOOD(tarn_graph_create(&graph, &none, &error));
+    tarn_graph_destroy(graph);
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_create(&graph, &half, &error));
+    half = (tarn_allocator){.allocate = tarn_options_default().allocator.allocate};
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_create(&graph, &half, &error));
+}
+
+/* ---- Text ---------------------------------------------------------------------------------- */
+
+static int destroyed;
+
+static void count_destruction(void *context)
+{
+    (void)context;
+    destroyed++;
+}
+
+/* Refuses without a word, or gives a node that the builder refuses. */
+static tarn_status resolve_badly(void *context, const char *name, int count,
+                                 const tarn_view *operands, tarn_custom *custom, tarn_error *bad)
+{
+    (void)count, (void)operands, (void)bad;
+    *custom = (tarn_custom){.context = context, .destroy = count_destruction};
+    return name[0] == 'r' ? TARN_UNSUPPORTED : TARN_OK;
+}
+
+static void test_text(void)
+{
+    static const struct {
+        const char *line;
+        tarn_status expected;
+    } cases[] = {
+        {"y = max x kernel=2 adaptive=3", TARN_BAD_TEXT},
+        {"y = max x adaptive=3 global", TARN_BAD_TEXT},
+        {"y = max x adaptive=3 adaptive=3", TARN_BAD_TEXT},
+        {"y = max x kernel=1,1,1 spatial=2", TARN_BAD_TEXT},
+        {"y = max x kernel=1,1 spatial=2", TARN_OK},
+        {"y = max x kernel=1 spatial=1", TARN_OK},
+        {"y = max x kernel=1 spatial=9", TARN_BAD_TEXT},
+        {"y = avg x kernel=1 div=3", TARN_OK},
+        {"y = avg x kernel=1 div=-3", TARN_BAD_VALUE},
+        {"y = avg x kernel=1 div=3.5", TARN_BAD_TEXT},
+        {"y = max x kernel=1,1,1,1,1,1,1,1,1", TARN_BAD_TEXT},
+        {"y = max x kernel=1,", TARN_BAD_TEXT},
+        {"y = max x kernel=1;1", TARN_BAD_TEXT},
+        {"y = pad x pad=1,1 spatial=1", TARN_BAD_TEXT},
+        {"y = pad x pad=1,1 spatial=2", TARN_OK},
+        {"y = pad x pad=1 spatial=1", TARN_OK},
+        {"y = unpad x pad=0 spatial=1", TARN_OK},
+        {"y = pad x pad=1:", TARN_BAD_TEXT},
+        {"y = concat x x axis=1 ", TARN_OK},
+        {"y = concat x x axis=1x", TARN_BAD_TEXT},
+        {"y = flatten x axis=-1", TARN_BAD_RANK},
+        {"y = reshape x "
+         "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1"
+         "x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1",
+         TARN_BAD_TEXT},
+        {"y = reshape x 4x", TARN_BAD_TEXT},
+        {"y = reshape x 4;1", TARN_BAD_TEXT},
+        {"y = custom refused x f32 2x2", TARN_UNSUPPORTED},
+        {"y = custom other x f32 2x2", TARN_BAD_ARGUMENT},
+    };
+    char text[1000];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        int length = snprintf(text, sizeof text, "x = input f32 2x2\n%s\nreturn y", cases[k].line);
+        tarn_status status =
+            tarn_graph_load(&graph, text, (size_t)length, resolve_badly, NULL, NULL, &error);
+        CHECK(status == cases[k].expected, "%s: %s", cases[k].line, error.message);
+        CHECK(!status || strncmp(error.message, "line 2, column ", 15) == 0, "%s", error.message);
+        tarn_graph_destroy(graph);
+        CHECK(tarn_graph_load(&graph, text, (size_t)length, resolve_badly, NULL, NULL, NULL) ==
+                  status,
+              "%s without an error", cases[k].line);
+        tarn_graph_destroy(graph);
+    }
+    CHECK(destroyed == 2, "%d: the loader frees what a refused node had", destroyed);
+    BAD(TARN_BAD_TEXT,
+        tarn_graph_load(&graph, "y = custom c f32 2x2", 20, NULL, NULL, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_load(NULL, "", 0, NULL, NULL, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_load(&graph, NULL, 1, NULL, NULL, NULL, &error));
+    BAD(TARN_BAD_TEXT, tarn_graph_load(&graph, NULL, 0, NULL, NULL, NULL, &error));
+    BAD(TARN_BAD_TEXT, tarn_graph_load(&graph, "x = input f32 2\0", 17, NULL, NULL, NULL, &error));
+    memset(text, 'a', sizeof text);
+    BAD(TARN_BAD_TEXT, tarn_graph_load(&graph, text, sizeof text, NULL, NULL, NULL, &error));
+}
+
+/* ---- Pools that differ in one number -------------------------------------------------------- */
+
+/* Each is planned for itself: the result of a graph with all of them is that of each alone. */
+static void test_nearly_same_pools(void)
+{
+    static const char *const lines[] = {
+        "avg x kernel=2 stride=1 pad=1",
+        "avg x kernel=2 stride=1 pad=1 div=3",
+        "avg x kernel=2 stride=1 pad=1 div=4",
+        "avg x kernel=2 stride=1 pad=1 nopad",
+        "avg x kernel=2 stride=1 pad=1:0",
+        "avg x kernel=2 stride=1 pad=0:1",
+        "avg x kernel=2 stride=1 pad=1 dilation=2",
+        "avg x kernel=2 stride=2 pad=1",
+        "avg x kernel=2,1 stride=1 pad=1,0",
+        "max x kernel=2 stride=1 pad=1",
+        "max x kernel=2 stride=1 pad=1 ties=split",
+        "max x kernel=2 stride=1 pad=1 ties=all",
+        "max x kernel=2 stride=2",
+        "max x kernel=2 stride=2 ceil",
+        "max x adaptive=2",
+        "max x adaptive=3",
+        "max x global",
+        "max x flat",
+        "smooth x kernel=2 beta=1",
+        "smooth x kernel=2 beta=2",
+        "lp x kernel=2 p=1",
+        "lp x kernel=2 p=3",
+        "max z kernel=2 stride=1 pad=1",
+        "max i kernel=2 stride=1 pad=1",
+        "max v kernel=2 stride=1 pad=1",
+    };
+    enum { COUNT = sizeof lines / sizeof *lines, MOST = 64 };
+    static const char inputs[] = "x = input f32 1x3x5\nz = input f32 1x3x4\nv = input f32 1x1x3x5\n"
+                                 "i = input i32 1x3x5\n";
+    float x[15], y[2][COUNT][MOST];
+    int32_t i[15];
+    char text[4000];
+    for (int k = 0; k < 15; k++) {
+        i[k] = k * 7 % 5 - 2;
+        x[k] = (float)(i[k] + 1);
+    }
+    memset(y, 0, sizeof y);
+    const void *in[4] = {x, x, x, i};
+    for (int together = 0; together < 2; together++)
+        for (int first = 0; first < COUNT; first += together ? COUNT : 1) {
+            int last = together ? COUNT : first + 1,
+                length = snprintf(text, sizeof text, "%s", inputs);
+            for (int k = first; k < last; k++)
+                length += snprintf(text + length, sizeof text - (size_t)length, "p%d = %s\n", k,
+                                   lines[k]);
+            length += snprintf(text + length, sizeof text - (size_t)length, "return");
+            for (int k = first; k < last; k++)
+                length += snprintf(text + length, sizeof text - (size_t)length, " p%d", k);
+            void *out[COUNT];
+            GOOD(tarn_graph_load(&graph, text, (size_t)length, NULL, NULL, NULL, &error));
+            for (int k = first; k < last; k++)
+                out[k - first] = y[together][k];
+            GOOD(tarn_graph_forward(graph, in, out, NULL, &error));
+            tarn_graph_destroy(graph);
+        }
+    for (int k = 0; k < COUNT; k++)
+        CHECK(memcmp(y[0][k], y[1][k], sizeof y[0][k]) == 0, "%s", lines[k]);
+}
+
+/* ---- Drawings ------------------------------------------------------------------------------ */
+
+static void test_drawings(void)
+{
+    static const char text[] =
+        "x = input f32 2x2\nk = constant f32 2x2 1 2 3 4\nm = custom product x k f32 2x2\n"
+        "a = add m k\nunused = scale k factor=3\ny = scale a factor=2\nreturn y k";
+    tarn_request request = {.mode = TARN_GRAPH_FORWARD};
+    tarn_program *program;
+    tarn_graph *other;
+    tarn_value v;
+    char drawing[4000];
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, resolve_product, NULL, NULL, &error));
+    GOOD(tarn_graph_compile(&program, graph, &request, NULL, &error));
+    GOOD(tarn_graph_scale(graph, 0, 2, &v, &error)); /* after the program was made */
+    CHECK(tarn_graph_dot(graph, program, drawing, sizeof drawing) == (int64_t)strlen(drawing),
+          "length");
+    static const char *const parts[] = {
+        "m = custom product\\n",
+        "\\nconstant\"",
+        "\\nthe caller's\"",
+        "\\nin output 0\"",
+        "unused = scale factor=3\\nf32 2x2, 16 bytes\\nnot computed\", style=dashed",
+        "v6 = scale factor=2\\nf32 2x2, 16 bytes\\nnot computed\", style=dashed"};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        CHECK(strstr(drawing, parts[k]), "no %s in %s", parts[k], drawing);
+    GOOD(tarn_graph_create(&other, NULL, &error));
+    CHECK(tarn_graph_dot(other, program, drawing, sizeof drawing) < 0,
+          "a program of another graph");
+    CHECK(tarn_graph_dot(NULL, NULL, drawing, sizeof drawing) < 0, "no graph");
+    tarn_memory memory;
+    BAD(TARN_BAD_ARGUMENT, tarn_program_memory(NULL, &memory, &error));
+    tarn_program_destroy(program);
+    request.mode = (tarn_mode)-1;
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_compile(&program, graph, &request, NULL, &error));
+    tarn_graph_destroy(other);
+    tarn_graph_destroy(graph);
+}
+
+/* ---- Runs ---------------------------------------------------------------------------------- */
+
+/* Arrays that are not there, empty tensors, tensors that would lie beyond all memory. */
+static void test_runs(void)
+{
+    static const char text[] = "x = input f32 2\ne = input f32 0x2\ny = scale x factor=2\nz = "
+                               "scale e factor=2\nreturn y z";
+    float x[2] = {1, 2}, y[2], t[2] = {3, 4};
+    const void *in[2] = {x, NULL}, *end[2] = {(void *)(UINTPTR_MAX - 3), NULL},
+               *seeds[2] = {t, NULL};
+    void *out[2] = {y, NULL};
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    GOOD(tarn_graph_forward(graph, in, out, NULL, &error));
+    CHECK(y[1] == 4, "%g", (double)y[1]);
+    GOOD(tarn_graph_jvp(graph, in, seeds, NULL, out, NULL, &error));
+    CHECK(y[1] == 8, "%g", (double)y[1]);
+    GOOD(tarn_graph_vjp(graph, in, seeds, NULL, out, NULL, &error));
+    CHECK(y[0] == 6, "%g", (double)y[0]);
+    BAD(TARN_BAD_LAYOUT, tarn_graph_forward(graph, end, out, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_jvp(graph, in, NULL, NULL, out, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_jvp(graph, in, seeds, NULL, NULL, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_vjp(graph, in, NULL, NULL, out, NULL, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_vjp(graph, in, seeds, NULL, NULL, NULL, &error));
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     test_unused_members();
     test_reshapes();
+    test_handles();
+    test_builders();
+    test_allocators();
+    test_text();
+    test_nearly_same_pools();
+    test_drawings();
+    test_runs();
     return finish_checks();
 }

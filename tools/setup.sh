@@ -128,7 +128,11 @@ for group; do
         need doxygen has doxygen
         need python3-venv python3 -c 'import ensurepip, venv'
         ;;
-    coverage) need gcovr has gcovr ;;
+    coverage)
+        need clang-19 has clang-19
+        need llvm-19 has llvm-cov-19
+        need libclang-rt-19-dev sh -c 'echo "int main(void) { return 0; }" | clang-19 -fprofile-instr-generate -x c - -o /dev/null'
+        ;;
     analysis) need cppcheck has cppcheck ;;
     format) need clang-format has clang-format ;;
     bench) need python3 has python3 ;;

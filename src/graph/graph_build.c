@@ -32,6 +32,13 @@ static tarn_status set_dense(draft *d, tarn_dtype dtype, int rank, const int64_t
     return status;
 }
 
+/* ... of a shape that was checked. */
+static void set_dense_like(draft *d, const tarn_view *like)
+{
+    d->node.view = tarn_view_dense(NULL, like->dtype, like->rank, like->shape);
+    d->node.bytes = (int64_t)tarn_view_bytes(&d->node.view);
+}
+
 static bool make_room(tarn_graph *graph, const draft *d)
 {
     return tarn_list_reserve(&graph->nodes, 1, sizeof(tarn_node), &graph->allocator) &&
@@ -132,9 +139,10 @@ tarn_status tarn_graph_constant(tarn_graph *graph, const tarn_view *data, tarn_v
     tarn_extent extent;
     tarn_status status;
     if ((status = check_target(graph, value, error)) ||
-        (status = tarn_check_view("data", data, &extent, error)) ||
-        (status = set_dense(&d, data->dtype, data->rank, data->shape, error)) ||
-        (status = tarn_check_data("data", data->data, data->dtype, d.node.bytes == 0, error)))
+        (status = tarn_check_view("data", data, &extent, error)))
+        return status;
+    set_dense_like(&d, data);
+    if ((status = tarn_check_data("data", data->data, data->dtype, d.node.bytes == 0, error)))
         return status;
     d.payload_bytes = (size_t)d.node.bytes;
     if ((status = push(graph, &d, value, error)) == TARN_OK && d.node.bytes > 0)
@@ -156,9 +164,7 @@ tarn_status tarn_graph_pool(tarn_graph *graph, tarn_value x, const tarn_pool *po
     if ((status = check_operands(graph, 1, &x, value, error)) ||
         (status = tarn_plan_init(&plan, pool, &graph_node(graph, x)->view, NULL, error)))
         return status;
-    const tarn_view *y = &plan.view[TARN_Y];
-    if ((status = set_dense(&d, y->dtype, y->rank, y->shape, error)))
-        return status;
+    set_dense_like(&d, &plan.view[TARN_Y]);
     return push(graph, &d, value, error);
 }
 

@@ -143,15 +143,16 @@ void tarn_add_viewed(tarn_compiler *c, tarn_value like, tarn_place place, bool w
 
 /* ---- Plans --------------------------------------------------------------------------------- */
 
-/* Member by member: bytes between members say nothing. */
+/* Member by member: bytes between members say nothing. Numbers by their bits: the caller's
+ * floating-point state may take small ones for equal. */
 static bool same_pool(const tarn_pool *a, const tarn_pool *b)
 {
-#define SAME(member) (memcmp(a->member, b->member, sizeof a->member) == 0)
+#define SAME(member) (memcmp(&a->member, &b->member, sizeof a->member) == 0)
     return a->op == b->op && a->window == b->window && a->spatial == b->spatial && SAME(kernel) &&
            SAME(stride) && SAME(dilation) && SAME(pad_lo) && SAME(pad_hi) && SAME(out) &&
            a->ceil_mode == b->ceil_mode && a->count_include_pad == b->count_include_pad &&
-           a->divisor == b->divisor && a->beta == b->beta && a->power == b->power && a->ties == b->ties &&
-           a->flat == b->flat && SAME(reserved);
+           a->divisor == b->divisor && SAME(beta) && SAME(power) && a->ties == b->ties &&
+           a->flat == b->flat;
 #undef SAME
 }
 

@@ -1,0 +1,186 @@
+/* Corners of views, shapes, plans and calls that no other test looked into, as branches that nothing had
+ * reached (tools/coverage.py) and mutants (tools/mutate.py) showed. */
+#include "fixture.h"
+#include "plan.h"
+
+static tarn_error error;
+
+#define GOOD(call) CHECK((call) == TARN_OK, "%s: %s", #call, error.message)
+#define BAD(expected, call)                                                                        \
+    do {                                                                                           \
+        tarn_status got = (call);                                                                  \
+        CHECK(got == expected && error.code == got && error.message[0], "%s: %s, %s", #call,       \
+              tarn_status_name(got), error.message);                                               \
+    } while (0)
+
+/* ---- Views and shapes ----------------------------------------------------------------------- */
+
+static void test_views(void)
+{
+    int64_t shape[TARN_MAX_RANK + 1], out[TARN_MAX_RANK];
+    int rank;
+    for (int a = 0; a <= TARN_MAX_RANK; a++)
+        shape[a] = 1;
+    /* A rank out of range is kept for the checker to refuse; nothing behind the arrays is written. */
+    tarn_view many = tarn_view_dense(NULL, TARN_F32, TARN_MAX_RANK + 1, shape);
+    tarn_view few = tarn_view_dense(NULL, TARN_F32, -1, shape);
+    tarn_view none = tarn_view_dense(NULL, TARN_F32, 2, NULL);
+    CHECK(many.rank == TARN_MAX_RANK + 1 && tarn_view_bytes(&many) == 0, "%d", many.rank);
+    CHECK(few.rank == -1 && tarn_view_bytes(&few) == 0, "%d", few.rank);
+    CHECK(none.shape[1] == -1 && tarn_view_bytes(&none) == 0, "shape is NULL");
+    /* Bytes that do not fit, where elements do: by their sizes, above the first, below it. */
+    tarn_pool pool = tarn_max_pool2d(1, 1, 1);
+    static const int64_t strides[] = {INT64_C(1) << 61, -(INT64_C(1) << 61), INT64_MAX - 1};
+    for (int k = 0; k < 3; k++) {
+        tarn_view far = tarn_view_dense(NULL, TARN_F64, 2, (int64_t[]){2, 1}), y;
+        far.strides[0] = strides[k];
+        BAD(TARN_OVERFLOW, tarn_output_view(&pool, &far, &y, &error));
+        CHECK(tarn_view_bytes(&far) == 0, "stride %lld", (long long)strides[k]);
+    }
+    BAD(TARN_BAD_RANK, tarn_global_shape(0, NULL, 2, 0, out, &rank, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_global_shape(2, NULL, 2, 0, out, &rank, &error));
+    BAD(TARN_BAD_ARGUMENT, tarn_global_shape(2, shape, 2, 0, NULL, &rank, &error));
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------- */
+
+static void count_folds(void *context, void *into, const void *element)
+{
+    (void)into, (void)element;
+    ++*(int *)context;
+}
+
+/* Empty tensors need no memory; tensors beyond the end of all memory are refused. */
+static void test_calls(void)
+{
+    int64_t empty[3] = {0, 2, 2}, pooled[3] = {0, 1, 1}, four[2] = {2, 2}, one[2] = {1, 1};
+    int folds = 0;
+    float number[4] = {0};
+    tarn_pool pool = tarn_max_pool2d(2, 2, 2);
+    tarn_view x = tarn_view_dense(NULL, TARN_F32, 3, empty),
+              y = tarn_view_dense(NULL, TARN_F32, 3, pooled);
+    tarn_view indices = tarn_view_dense(NULL, TARN_I64, 3, pooled);
+    GOOD(tarn_pool_indices(&pool, &x, &y, &indices, &error));
+    GOOD(tarn_pool_jvp(&pool, &x, &x, &y, &y, &error));
+    GOOD(tarn_global_fold(&x, 2, count_folds, &folds, &y, &error));
+    CHECK(folds == 0, "%d elements of nothing", folds);
+    x = tarn_view_dense((void *)(UINTPTR_MAX - 7), TARN_F32, 2, four);
+    y = tarn_view_dense(number, TARN_F32, 2, one);
+    BAD(TARN_BAD_LAYOUT, tarn_pool_forward(&pool, &x, &y, &error));
+    x = tarn_view_dense((void *)4, TARN_F32, 2, four);
+    x.strides[0] = -2;
+    BAD(TARN_BAD_LAYOUT, tarn_pool_forward(&pool, &x, &y, &error));
+}
+
+/* ---- Plans of problems too large to run ------------------------------------------------------ */
+
+/* What the chooser takes is what the engine accepts, and planning a size costs no more than writing it. */
+static void check_choice(const char *text)
+{
+    tarn_pool pool;
+    tarn_view x;
+    tarn_plan *plan;
+    static const uint32_t masks[] = {TARN_ISA_ALL, TARN_ISA_SPEC | TARN_ISA_PORTABLE,
+                                     TARN_ISA_SPEC};
+    GOOD(tarn_problem_parse(text, &pool, &x, &error));
+    for (int k = 0; k < 3; k++) {
+        tarn_options options = tarn_options_default();
+        options.isa = masks[k];
+        GOOD(tarn_plan_create(&plan, &pool, &x, &options, &error));
+        for (int pass = 0; plan && pass < TARN_PASSES; pass++) {
+            const tarn_kernel_row *row = plan->kernel[pass];
+            char line[300];
+            if (!row)
+                continue;
+            CHECK(row->accepts(&plan->problem, (tarn_pass)pass) && (row->isa & masks[k]), "%s: %s",
+                  text, row->name);
+            int length = tarn_plan_explain(plan, (tarn_pass)pass, line, sizeof line);
+            CHECK(length > 0 && strstr(line, row->name), "%s: %s", text, line);
+        }
+        tarn_plan_destroy(plan);
+    }
+}
+
+static void test_large_plans(void)
+{
+    static const char *const problems[] = {
+        "max k2s2000000 f32 1x5000000x4",
+        "avg k2s2000000 f32 1x5000000x4000000",
+        "max k2s1e70000 f32 1x140000x140000",
+        "max k1,2s1e70000 f32 1x4x140000",
+        "max k70000,1s1 f32 1x140000x4",
+        "max k17,17,2s1 f32 1x20x20x20",
+        "avg k17,17,2s1 f32 1x20x20x20",
+        "avg k200,2s1 f32 1x300x20",
+        "avg k600,2s1 f32 8x800x20",
+        "max k2s3000000000 f32 9000000000x90000000",
+        "avg k2s3000000000 f64 9000000000x90000000",
+        "max k2s2 f32 2x100000",
+        "avg k2s2 f64 100000x2",
+        "max k2s2 f64 4x6",
+        "max k2s2 f32 17x2",
+        "avg k2s2 f32 2x17",
+        "avg k1000000s1000000 i8 1x4000000000x4000000",
+        "max k2000000,1s1 u8 1x3000000000x1000",
+        "max global f32 1x4000000000x1000000",
+        "max a1,3 u8 1048576x1048576",
+        "avg a3,1 u8 1x1048576x4398046",
+        "max a1 i8 65536x4294967296",
+        "smooth k3s1 f32 1x4000000x4000000",
+        "lp k70000s1 f64 1x100000x100000",
+        "avg k2s1 u64 1x4000000000x2",
+        "avg k100000s1 i16 1x4000000000x100000",
+        "max a7 f32 1x1000x1001",
+        "avg k2s2 u8 2x4x300x4 last",
+        "max k3s2 i8 4x3x33x33 last",
+        "min a5 bf16 4x2x33x33 last",
+        "avg k9s2 f16 4x33x33x10",
+        "max k2s2 i64 1x4x4",
+        "max k3s1 f32 1x3x70 ties=all",
+        "min k3s1 u8 1x3x70 ties=split",
+    };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        check_choice(problems[k]);
+}
+
+/* What a pass moves, in how many parts, and why, for everything that the sentence can say. */
+static void no_threads(void *context, int parts, void (*body)(void *argument, int index),
+                       void *argument)
+{
+    (void)context;
+    for (int k = 0; k < parts; k++)
+        body(argument, k);
+}
+
+static void test_explanations(void)
+{
+    tarn_options options = tarn_options_default();
+    tarn_pool pool;
+    tarn_view x;
+    tarn_plan *plan;
+    char line[300];
+    options.executor = (tarn_executor){.parts = 3, .parallel_for = no_threads};
+    GOOD(tarn_problem_parse("avg k2s2 f32 1x8x64x64 last", &pool, &x, &error));
+    GOOD(tarn_plan_create(&plan, &pool, &x, &options, &error));
+    tarn_plan_explain(plan, TARN_VJP, line, sizeof line);
+    /* gy and gx, and not x: averages are linear */
+    CHECK(strstr(line, "moves 163840 bytes of f32 with 8 channels last in 3 parts"), "%s", line);
+    tarn_plan_explain(plan, TARN_FORWARD, line, sizeof line);
+    CHECK(strstr(line, "moves 163840 bytes"), "%s", line);
+    CHECK(tarn_plan_explain(plan, TARN_FORWARD_SAVED, line, sizeof line) == -1, "no winners");
+    CHECK(tarn_plan_explain(plan, (tarn_pass)-1, line, sizeof line) == -1, "no pass");
+    CHECK(tarn_plan_explain(plan, TARN_PASSES, line, sizeof line) == -1, "no pass");
+    CHECK(tarn_plan_explain(NULL, TARN_FORWARD, line, sizeof line) == -1, "no plan");
+    CHECK(tarn_plan_saved_bytes(plan) == 0 && tarn_plan_saved_bytes(NULL) == 0,
+          "winners of averages");
+    tarn_plan_destroy(plan);
+}
+
+int main(void)
+{
+    test_views();
+    test_calls();
+    test_large_plans();
+    test_explanations();
+    return finish_checks();
+}
