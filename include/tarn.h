@@ -204,7 +204,13 @@ typedef struct tarn_pool {
     double power;          /**< lp: the p of the norm, finite and at least 1 [N1]. */
     tarn_ties ties;        /**< max, min: the tie rule of the derivatives. */
     int flat;              /**< Global: drop the spatial axes instead of keeping 1x...x1. */
-    int64_t reserved[4]; /**< Zero, for what is to come. */
+    int64_t
+        whole[TARN_MAX_SPATIAL]; /**< 0: x has the whole axis. Otherwise x is a part of one of so
+                                             many cells, which the members above speak of [P1]. */
+    int64_t origin[TARN_MAX_SPATIAL]; /**< Piece: the cell of the whole axis that is x's first. */
+    int64_t first[TARN_MAX_SPATIAL];  /**< Piece: the window of the whole axis that is y's first. */
+    int64_t count[TARN_MAX_SPATIAL];  /**< Piece: the windows that y has. */
+    int64_t reserved[4];              /**< Zero, for what is to come. */
 } tarn_pool;
 
 /** Sliding max over `spatial` axes, kernel and stride 1 until changed. No error, no allocation;
@@ -346,9 +352,9 @@ enum {
     TARN_ISA_SPEC = 1 << 0,     /**< The executable specification itself: slow, and right. */
     TARN_ISA_PORTABLE = 1 << 1, /**< Vectors of 16 bytes, which every machine has. */
     TARN_ISA_AVX2 = 1 << 3,     /**< x86-64 with AVX2 and F16C. */
-    TARN_ISA_AVX512 = 1 << 4,   /**< x86-64 with AVX-512 F, BW, DQ and VL that keeps its clock: since
+    TARN_ISA_AVX512 = 1 << 4,  /**< x86-64 with AVX-512 F, BW, DQ and VL that keeps its clock: since
                                      Ice Lake and Zen 4. */
-    TARN_ISA_ALL = 0x7fffffff,  /**< Whatever the machine can run. */
+    TARN_ISA_ALL = 0x7fffffff, /**< Whatever the machine can run. */
     TARN_ISA_SSE2 = TARN_ISA_PORTABLE, /**< What it is compiled to for x86-64. */
     TARN_ISA_NEON = TARN_ISA_PORTABLE  /**< What it is compiled to for AArch64. */
 };
@@ -468,6 +474,42 @@ TARN_API tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *
  */
 TARN_API tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved,
                               const void *gy, void *gx, tarn_error *error);
+
+/** @} */
+/* ------------------------------------------------------------------------------------------ */
+/** @name Pieces
+ * A problem too large for one memory is cut: each piece is a pooling of its own, and together they have the bits of one call [P1-P4].
+ *  @{ */
+
+/** The coordinates [lo,hi) of every axis of a tensor. */
+typedef struct tarn_box {
+    int64_t lo[TARN_MAX_RANK]; /**< First coordinates. */
+    int64_t hi[TARN_MAX_RANK]; /**< One past the last ones. */
+} tarn_box;
+
+/**
+ * What computes a box of the tensor that a pass writes, and what that reads [P2, P3].
+ * @param pool     The whole problem; not a piece of one.
+ * @param x        Layout of the whole input; its data is not used.
+ * @param pass     A pass that the problem has.
+ * @param written  The wanted box: of gx for the two VJPs, else of y (also of dy, indices, saved winners).
+ * @param piece    Receives the pool to plan or call on the boxes.
+ * @param x_box    Receives the cells of the piece: its x, dx and gx.
+ * @param y_box    Receives the windows of the piece: its y, dy, gy, indices and saved winners.
+ * @param error    May be NULL.
+ * The piece writes all of y_box, or of x_box for the VJPs; that holds `written`, which is what to keep of it. Of the tensors that
+ * the pass does not read (x of avg, and where winners are saved) the box says the layout only. An empty leading range makes an
+ * empty piece. Errors: those of planning; BAD_SHAPE for a box that is not in the tensor or, on a spatial axis, empty; UNSUPPORTED.
+ */
+TARN_API tarn_status tarn_piece(const tarn_pool *pool, const tarn_view *x, tarn_pass pass,
+                                const tarn_box *written, tarn_pool *piece, tarn_box *x_box,
+                                tarn_box *y_box, tarn_error *error);
+
+#define TARN_MAX_NODES 128 /**< Room for the nodes of any part of any list. */
+
+/** The terms [lo,hi) of a list of n as nodes of its tree [S1, P4]: `ends` receives where each of them ends, the first begins at lo.
+ *  Returns how many there are, at most 2*ceil(log2 n), or 1 for the whole list; 0 unless 0 <= lo < hi <= n. */
+TARN_API int tarn_nodes(int64_t n, int64_t lo, int64_t hi, int64_t ends[TARN_MAX_NODES]);
 
 /** @} */
 /* ------------------------------------------------------------------------------------------ */

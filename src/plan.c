@@ -176,7 +176,7 @@ static void set_element_bytes(tarn_problem *problem)
     problem->element_bytes[TARN_INDICES] = (int64_t)sizeof(int64_t);
 }
 
-static bool pass_exists(const tarn_problem *problem, tarn_pass pass)
+bool tarn_pass_exists(const tarn_problem *problem, tarn_pass pass)
 {
     bool extreme = problem->op == TARN_MAX || problem->op == TARN_MIN;
     bool derivative = pass == TARN_JVP || pass == TARN_VJP || pass == TARN_VJP_SAVED;
@@ -203,7 +203,7 @@ static tarn_status choose_kernels(tarn_plan *plan, uint32_t isa, tarn_error *err
                          (unsigned)isa, (unsigned)tarn_isa_available());
     uint64_t former = set_float_state(); /* costs are estimated, and nothing must trap */
     for (int pass = 0; pass < TARN_PASSES; pass++)
-        if (pass_exists(problem, (tarn_pass)pass))
+        if (tarn_pass_exists(problem, (tarn_pass)pass))
             plan->kernel[pass] = tarn_choose_kernel(problem, (tarn_pass)pass, allowed);
     restore_float_state(former);
     return TARN_OK;

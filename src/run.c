@@ -78,11 +78,55 @@ typedef struct {
     int parts;
 } work;
 
+static bool is_piece(const tarn_problem *p)
+{
+    for (int a = 0; a < p->spatial; a++)
+        if (p->axis[a].whole != p->axis[a].size)
+            return true;
+    return false;
+}
+
+/* [M5, P1] The index of a cell of the piece becomes that of the whole. */
+static int64_t whole_index(const tarn_problem *p, int64_t index)
+{
+    int64_t result = 0, scale = 1;
+    for (int a = p->spatial - 1; a >= 0; a--) {
+        const tarn_axis *axis = &p->axis[a];
+        result += (index % axis->size + axis->origin) * scale;
+        scale *= axis->whole;
+        index /= axis->size;
+    }
+    return result;
+}
+
+/* The windows at `o`, from `axis` on, in every lane. */
+static void convert_indices(const tarn_problem *p, int64_t *at, int axis, int64_t lo, int64_t hi)
+{
+    for (int64_t o = lo; o < hi; o++) {
+        int64_t *to = at + o * p->stride[TARN_INDICES][axis];
+        if (axis + 1 < p->spatial)
+            convert_indices(p, to, axis + 1, 0, p->axis[axis + 1].out);
+        else
+            for (int64_t c = 0; c < p->lanes; c++)
+                to[c] = to[c] < 0 ? to[c] : whole_index(p, to[c]);
+    }
+}
+
+static void convert_units(const work *work, int64_t begin, int64_t end)
+{
+    tarn_slab slab;
+    while (next_slab(work->problem, work->tensors, work->problem->axis[0].out, &begin, end, &slab))
+        convert_indices(work->problem, (int64_t *)(void *)slab.base[TARN_INDICES], 0, slab.lo,
+                        slab.hi);
+}
+
 static void run_units(const work *work, int64_t begin, int64_t end)
 {
     uint64_t former = set_float_state();
     work->kernel(work->problem, work->tensors, begin, end);
     restore_float_state(former);
+    if (work->tensors->base[TARN_INDICES] && is_piece(work->problem))
+        convert_units(work, begin, end);
 }
 
 static void run_part(void *argument, int index)
@@ -117,15 +161,15 @@ static tarn_status no_plan(tarn_error *error)
     return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS, "plan is NULL");
 }
 
-static tarn_status no_derivative(const tarn_plan *plan, tarn_error *error)
+tarn_status tarn_no_derivative(const tarn_problem *problem, tarn_error *error)
 {
     return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "derivatives need a floating dtype, x is %s",
-                     tarn_dtype_name(plan->problem.dtype));
+                     tarn_dtype_name(problem->dtype));
 }
 
-static tarn_status no_winners(const tarn_plan *plan, const char *what, tarn_error *error)
+tarn_status tarn_no_winners(const tarn_problem *problem, const char *what, tarn_error *error)
 {
-    bool extreme = plan->problem.op == TARN_MAX || plan->problem.op == TARN_MIN;
+    bool extreme = problem->op == TARN_MAX || problem->op == TARN_MIN;
     return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "%s: only %s", what,
                      extreme ? "tie rule `first` keeps winners" : "max and min have winners");
 }
@@ -136,7 +180,7 @@ tarn_status tarn_forward(const tarn_plan *plan, const void *x, void *y, void *sa
     if (!plan)
         return no_plan(error);
     if (saved && !plan->kernel[TARN_FORWARD_SAVED])
-        return no_winners(plan, "saved", error);
+        return tarn_no_winners(&plan->problem, "saved", error);
     call call = {.count = 0};
     add_written(&call, TARN_Y, y);
     if (saved)
@@ -151,7 +195,7 @@ tarn_status tarn_forward_indices(const tarn_plan *plan, const void *x, void *y, 
     if (!plan)
         return no_plan(error);
     if (!plan->kernel[TARN_FORWARD_INDICES])
-        return no_winners(plan, "indices", error);
+        return tarn_no_winners(&plan->problem, "indices", error);
     call call = {.count = 0};
     add_written(&call, TARN_INDICES, indices);
     if (y)
@@ -166,7 +210,7 @@ tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *dx, void 
     if (!plan)
         return no_plan(error);
     if (!plan->kernel[TARN_JVP])
-        return no_derivative(plan, error);
+        return tarn_no_derivative(&plan->problem, error);
     call call = {.count = 0};
     add_written(&call, TARN_DY, dy);
     if (y)
@@ -183,9 +227,9 @@ tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved, co
     if (!plan)
         return no_plan(error);
     if (!plan->kernel[TARN_VJP])
-        return no_derivative(plan, error);
+        return tarn_no_derivative(&plan->problem, error);
     if (saved && !plan->kernel[TARN_VJP_SAVED])
-        return no_winners(plan, "saved", error);
+        return tarn_no_winners(&plan->problem, "saved", error);
     if (!saved && !x && plan->kernel[TARN_VJP_SAVED] && !is_empty(plan))
         return tarn_fail(error, TARN_BAD_ARGUMENT, NO_AXIS,
                          "x is NULL, and so is saved: max and min need one of them");

@@ -109,13 +109,7 @@ static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_er
 static tarn_status check_sliding(tarn_axis *axis, int a, bool ceil_mode, tarn_error *error)
 {
     tarn_status status = check_sliding_values(axis, a, error);
-    if (!status)
-        status = count_windows(axis, a, ceil_mode, error);
-    if (!status) {
-        drop_unused_steps(axis);
-        solve_for_windows(axis);
-    }
-    return status;
+    return status ? status : count_windows(axis, a, ceil_mode, error);
 }
 
 static tarn_status check_adaptive(tarn_axis *axis, int64_t out, int a, tarn_error *error)
@@ -133,10 +127,9 @@ static tarn_status check_adaptive(tarn_axis *axis, int64_t out, int a, tarn_erro
     return TARN_OK;
 }
 
-static tarn_status check_axis(const tarn_pool *pool, int a, tarn_axis *axis, tarn_error *error)
+static tarn_status check_whole_axis(const tarn_pool *pool, int a, tarn_axis *axis,
+                                    tarn_error *error)
 {
-    if (axis->size < 1)
-        return tarn_fail(error, TARN_BAD_SHAPE, a, "spatial axis %d is empty", a);
     switch (pool->window) {
     case TARN_ADAPTIVE:
         return check_adaptive(axis, pool->out[a], a, error);
@@ -152,6 +145,71 @@ static tarn_status check_axis(const tarn_pool *pool, int a, tarn_axis *axis, tar
         axis->hi = pool->pad_hi[a];
         return check_sliding(axis, a, pool->ceil_mode != 0, error);
     }
+}
+
+static tarn_status check_range(const char *what, int64_t first, int64_t count, int64_t all, int a,
+                               tarn_error *error)
+{
+    if (first >= 0 && count >= 1 && count <= all && first <= all - count)
+        return TARN_OK;
+    return tarn_fail(error, TARN_BAD_WINDOW, a,
+                     "a piece of %lld %s from %lld on is none of the %lld on axis %d",
+                     (long long)count, what, (long long)first, (long long)all, a);
+}
+
+/* [P1] The whole axis becomes the part of it that x and y are. Paddings reach as far as before, so that divisors stay
+ * what they are, and windows that are cut have padding where x ends. */
+static tarn_status cut_axis(const tarn_pool *pool, int a, int64_t size, tarn_axis *axis,
+                            tarn_error *error)
+{
+    int64_t origin = pool->origin[a], first = pool->first[a], count = pool->count[a];
+    tarn_status status;
+    if ((status = check_range("cells", origin, size, axis->whole, a, error)) ||
+        (status = check_range("windows", first, count, axis->windows, a, error)))
+        return status;
+    axis->origin = origin;
+    axis->first = first;
+    axis->size = size;
+    axis->out = count;
+    if (axis->adaptive && (adaptive_start(axis, 0) != 0 || adaptive_end(axis, count - 1) != size))
+        return tarn_fail(error, TARN_BAD_WINDOW, a,
+                         "windows %lld to %lld of axis %d read %lld cells from %lld on; the piece "
+                         "has %lld from %lld on",
+                         (long long)first, (long long)(first + count - 1), a,
+                         (long long)(adaptive_end(axis, count - 1) - adaptive_start(axis, 0)),
+                         (long long)(adaptive_start(axis, 0) + origin), (long long)size,
+                         (long long)origin);
+    axis->lo += origin - first * axis->stride;
+    axis->hi += axis->whole - origin - size;
+    if (axis->adaptive)
+        axis->lo = axis->hi = 0;
+    if (axis->lo < 0)
+        return tarn_fail(error, TARN_BAD_WINDOW, a,
+                         "window %lld of axis %d begins %lld cells behind cell %lld, the first of "
+                         "the piece",
+                         (long long)first, a, (long long)-axis->lo, (long long)origin);
+    return TARN_OK;
+}
+
+static tarn_status check_axis(const tarn_pool *pool, int a, int64_t size, tarn_axis *axis,
+                              tarn_error *error)
+{
+    bool part = pool->whole[a] != 0;
+    if (size < 1)
+        return tarn_fail(error, TARN_BAD_SHAPE, a, "spatial axis %d is empty", a);
+    if (pool->whole[a] < 0)
+        return tarn_fail(error, TARN_BAD_WINDOW, a, "whole size %lld of axis %d is negative",
+                         (long long)pool->whole[a], a);
+    axis->size = axis->whole = part ? pool->whole[a] : size;
+    tarn_status status = check_whole_axis(pool, a, axis, error);
+    axis->windows = axis->out;
+    if (!status && part)
+        status = cut_axis(pool, a, size, axis, error);
+    if (status || axis->adaptive)
+        return status;
+    drop_unused_steps(axis);
+    solve_for_windows(axis);
+    return TARN_OK;
 }
 
 static tarn_status check_enumerations(const tarn_pool *pool, tarn_error *error)
@@ -204,11 +262,12 @@ static tarn_status multiply(const char *what, int64_t *product, int64_t factor, 
 
 static tarn_status check_products(tarn_problem *problem, tarn_error *error)
 {
-    int64_t taps = 1, windows = 1;
+    int64_t taps = 1, windows = 1, cells = 1;
     tarn_status status;
     for (int a = 0; a < problem->spatial; a++)
         if ((status = multiply("taps", &taps, problem->axis[a].kernel, a, error)) ||
-            (status = multiply("windows", &windows, problem->axis[a].out, a, error)))
+            (status = multiply("windows", &windows, problem->axis[a].windows, a, error)) ||
+            (status = multiply("cells", &cells, problem->axis[a].whole, a, error)))
             return status;
     problem->element_bytes[OPERAND_SAVED] = taps <= 255 ? 1 : taps <= INT32_MAX ? 4 : 8;
     return TARN_OK;
@@ -248,8 +307,8 @@ tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_prob
         return status;
     begin_problem(pool, x->dtype, problem);
     for (int a = 0; a < pool->spatial; a++) {
-        problem->axis[a].size = x->shape[x->rank - pool->spatial + a];
-        if ((status = check_axis(pool, a, &problem->axis[a], error)))
+        int64_t size = x->shape[x->rank - pool->spatial + a];
+        if ((status = check_axis(pool, a, size, &problem->axis[a], error)))
             return status;
     }
     return check_products(problem, error);

@@ -22,6 +22,7 @@ typedef struct {
     tarn_error *error;
     int values;  /* greatest number of per-axis values seen; 0: none */
     int spatial; /* given by d<n>; 0: not given */
+    int pieces;  /* axes that piece= told of */
     bool ties_given, shape_given, dtype_given, window_given, channels_last;
     int64_t shape[TARN_MAX_RANK];
     int rank;
@@ -191,7 +192,7 @@ static tarn_status unknown_word(const parser *p)
     return tarn_fail(
         p->error, TARN_BAD_TEXT, NO_AXIS,
         "column %d: unknown word '%.*s' (windows: k3s2p1e1, a7, global, flat; then dtype, "
-        "shape, d2, last, ceil, nopad, div=, beta=, p=, ties=)",
+        "shape, d2, last, ceil, nopad, div=, beta=, p=, ties=, piece=)",
         column, shown, p->at);
 }
 
@@ -283,6 +284,28 @@ static tarn_status take_spatial(parser *p)
     return TARN_OK;
 }
 
+/* "24:3:2:5" for every axis: the whole size, x's first cell, y's first window, how many it has. */
+static tarn_status take_piece(parser *p)
+{
+    tarn_pool *pool = p->pool;
+    int64_t *const values[] = {pool->whole, pool->origin, pool->first, pool->count};
+    if (p->pieces > 0)
+        return bad_text(p, "one piece only");
+    do {
+        if (p->pieces == TARN_MAX_SPATIAL)
+            return bad_text(p, "at most 8 values");
+        for (int k = 0; k < 4; k++) {
+            if (k > 0 && !take(p, ":"))
+                return bad_text(p, "four numbers: whole size, first cell, first window, windows");
+            tarn_status status = take_integer(p, &values[k][p->pieces]);
+            if (status)
+                return status;
+        }
+        p->pieces++;
+    } while (take(p, ","));
+    return TARN_OK;
+}
+
 /* One word behind the operator. */
 static tarn_status take_item(parser *p)
 {
@@ -307,6 +330,8 @@ static tarn_status take_item(parser *p)
         return take_real(p, &p->pool->beta);
     if (take(p, "p="))
         return take_real(p, &p->pool->power);
+    if (take(p, "piece="))
+        return take_piece(p);
     if (at_value(p, 'd'))
         return take_spatial(p);
     if (at_value(p, 'k'))
@@ -348,6 +373,8 @@ static tarn_status settle(parser *p, tarn_pool *pool, tarn_view *x)
     if (p->spatial && p->values > 1 && p->values != p->spatial)
         return bad_text(p, "as many values as spatial axes");
     pool->spatial = p->spatial ? p->spatial : p->values > 1 ? p->values : usual_spatial(p->rank);
+    if (p->pieces > 0 && p->pieces != pool->spatial)
+        return bad_text(p, "a piece of every spatial axis");
     if (!p->ties_given && pool->window == TARN_GLOBAL)
         pool->ties = TARN_TIES_ALL;
     *x = p->channels_last
@@ -469,6 +496,15 @@ static void put_options(writer *w, const tarn_pool *pool)
         put(w, " ties=%s", tie_names[pool->ties]);
 }
 
+static void put_piece(writer *w, const tarn_pool *pool, int count)
+{
+    if (!any_other_than(pool->whole, count, 0))
+        return;
+    for (int a = 0; a < count; a++)
+        put(w, "%s%lld:%lld:%lld:%lld", a ? "," : " piece=", (long long)pool->whole[a],
+            (long long)pool->origin[a], (long long)pool->first[a], (long long)pool->count[a]);
+}
+
 static bool is_channels_last(const tarn_pool *pool, const tarn_view *x)
 {
     tarn_view last = tarn_view_channels_last(NULL, x->dtype, x->rank, pool->spatial, x->shape);
@@ -498,5 +534,6 @@ int tarn_problem_format(const tarn_pool *pool, const tarn_view *x, char *text, s
     if (is_channels_last(pool, x))
         put(&w, " last");
     put_options(&w, pool);
+    put_piece(&w, pool, count);
     return w.length;
 }

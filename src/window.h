@@ -17,6 +17,9 @@ typedef struct tarn_axis {
     int64_t kernel; /* taps of a window; adaptive: of the longest one */
     int64_t stride, dilation, lo, hi;
     bool adaptive;
+    /* [P1] The axis is cells [origin,origin+size) and windows [first,first+out) of one of `whole` cells and
+     * `windows` windows, which only adaptive windows and indices must know: paddings are counted from this part. */
+    int64_t whole, windows, origin, first;
     /* Window o reads cell i by tap j when stride*o + dilation*j == i + lo. With g the greatest
      * common divisor of stride and dilation, such j are tap_step = stride/g apart and such o
      * window_step = dilation/g; `inverse` is that of window_step modulo tap_step. */
@@ -45,12 +48,35 @@ static inline tarn_span span_clipped(int64_t n, int64_t first, int64_t step, int
     return (tarn_span){.n = n, .lo = min_i64(lo, hi), .hi = hi, .first = first, .step = step};
 }
 
+/* [W4, P1] Where adaptive window o starts, and ends. */
+static inline int64_t adaptive_start(const tarn_axis *axis, int64_t o)
+{
+    return muldiv_floor(o + axis->first, axis->whole, axis->windows) - axis->origin;
+}
+
+static inline int64_t adaptive_end(const tarn_axis *axis, int64_t o)
+{
+    return muldiv_ceil(o + axis->first + 1, axis->whole, axis->windows) - axis->origin;
+}
+
+/* The adaptive windows that read cells of [lo,hi): start(o) < hi and lo < end(o), solved for o. It is the same
+ * rule with sizes swapped; of a part, those that it has. */
+static inline int64_t first_adaptive(const tarn_axis *axis, int64_t lo)
+{
+    return max_i64(muldiv_floor(lo + axis->origin, axis->windows, axis->whole) - axis->first, 0);
+}
+
+static inline int64_t end_adaptive(const tarn_axis *axis, int64_t hi)
+{
+    return min_i64(muldiv_ceil(hi + axis->origin, axis->windows, axis->whole) - axis->first,
+                   axis->out);
+}
+
 /* The taps of window o. */
 static inline tarn_span window_taps(const tarn_axis *axis, int64_t o)
 {
     if (axis->adaptive) {
-        int64_t start = muldiv_floor(o, axis->size, axis->out);
-        int64_t end = muldiv_ceil(o + 1, axis->size, axis->out);
+        int64_t start = adaptive_start(axis, o), end = adaptive_end(axis, o);
         return (tarn_span){.n = end - start, .hi = end - start, .first = start, .step = 1};
     }
     return span_clipped(axis->kernel, o * axis->stride - axis->lo, axis->dilation, axis->size);
@@ -70,10 +96,10 @@ static inline int64_t least_reading_tap(const tarn_axis *axis, int64_t position)
 /* The windows that read cell i, in increasing order. */
 static inline tarn_span cell_windows(const tarn_axis *axis, int64_t i)
 {
-    if (axis->adaptive) { /* start(o) <= i < end(o), solved for o: the same rule, sizes swapped */
-        int64_t start = muldiv_floor(i, axis->out, axis->size);
-        int64_t end = muldiv_ceil(i + 1, axis->out, axis->size);
-        return (tarn_span){.n = end - start, .hi = end - start, .first = start, .step = 1};
+    if (axis->adaptive) {
+        int64_t start = muldiv_floor(i + axis->origin, axis->windows, axis->whole);
+        int64_t end = muldiv_ceil(i + axis->origin + 1, axis->windows, axis->whole);
+        return span_clipped(end - start, start - axis->first, 1, axis->out);
     }
     int64_t position = i + axis->lo;
     if (axis->stride == 1) /* every tap reads the cell, in some window */
@@ -92,7 +118,7 @@ static inline tarn_span cell_windows(const tarn_axis *axis, int64_t i)
 static inline int64_t tap_of(const tarn_axis *axis, int64_t o, int64_t i)
 {
     if (axis->adaptive)
-        return i - muldiv_floor(o, axis->size, axis->out);
+        return i - adaptive_start(axis, o);
     int64_t distance = i + axis->lo - o * axis->stride;
     return axis->dilation == 1 ? distance : distance / axis->dilation;
 }

@@ -1050,6 +1050,40 @@ static void sweep_adaptive(int cases)
     printf("adaptive: %d cases\n", cases);
 }
 
+/* [P1] Pieces of problems: paddings that lie far away or cut windows, windows that end before the cells do, adaptive
+ * windows of a longer axis. */
+static void sweep_pieces(int cases)
+{
+    static const tarn_pass passes[] = {TARN_FORWARD, TARN_VJP, TARN_VJP_SAVED};
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
+        int64_t shape[TARN_MAX_RANK];
+        int spatial = (int)rng_range(&random_state, 1, 3), leading = n % 3 > 0;
+        for (int a = 0; a < leading + spatial; a++)
+            shape[a] = rng_range(&random_state, 1, spatial == 3 ? 9 : a < leading ? 5 : 24);
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(n % 4), leading, spatial, shape);
+        random_rule(&c, 6, 28);
+        if (n % 2)
+            c.pool.window = TARN_ADAPTIVE;
+        c.pool.flat = 0;
+        tarn_box written, x_box, y_box;
+        tarn_pass pass = passes[rng_next(&random_state) % 3];
+        tarn_view y, *whole = pass == TARN_FORWARD ? &y : &c.x;
+        CHECK(!tarn_output_view(&c.pool, &c.x, &y, NULL), "%s", describe(&c));
+        for (int a = 0; a < c.x.rank; a++) {
+            written.lo[a] = rng_range(&random_state, 0, whole->shape[a] - 1);
+            written.hi[a] = rng_range(&random_state, written.lo[a] + 1, whole->shape[a]);
+        }
+        CHECK(!tarn_piece(&c.pool, &c.x, pass, &written, &c.pool, &x_box, &y_box, NULL), "%s", describe(&c));
+        for (int a = 0; a < c.x.rank; a++)
+            shape[a] = x_box.hi[a] - x_box.lo[a];
+        c.x = tarn_view_dense(NULL, c.x.dtype, c.x.rank, shape);
+        run_operators(c);
+    }
+    printf("pieces: %d cases\n", cases);
+}
+
 /* Smooth max of small windows: long rows, bands of rows, blocks of planes, numbers near and far apart. */
 static void sweep_weights(int cases)
 {
@@ -1151,6 +1185,7 @@ int main(int argc, char **argv)
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(500));
     SWEEP("adaptive", sweep_adaptive(300));
+    SWEEP("pieces", sweep_pieces(600));
     SWEEP("weights", sweep_weights(300));
     SWEEP("2-D", sweep_random("2-D", 3000, 2, 2, 9, 5, 4));
     SWEEP("3-D", sweep_random("3-D", 800, 3, 3, 6, 4, 3));

@@ -124,7 +124,7 @@ static void check_cell(const geometry *g, const tarn_axis *axis, int64_t i)
 static void check_geometry(const geometry *g)
 {
     tarn_error error;
-    tarn_axis axis;
+    tarn_axis axis = {.size = 0};
     int64_t out = -7, expected = count_windows(g);
     tarn_status status = tarn_output_size(g->size, g->kernel, g->stride, g->dilation, g->lo, g->hi,
                                           g->ceil_mode, &out, &error);
@@ -203,7 +203,7 @@ static geometry random_sparse(rng *r)
 
 static void check_sparse(const geometry *g)
 {
-    tarn_axis axis;
+    tarn_axis axis = {.size = 0};
     tarn_pool pool = pool_of(g);
     if (!axis_of(&pool, g->size, &axis)) {
         CHECK(false, GEOMETRY " refused", GEOMETRY_OF(g));
@@ -264,7 +264,7 @@ static void test_long_kernels(void)
         g.size = extent + rng_range(&r, 0, INT64_C(1) << bits);
         g.lo = rng_range(&r, 0, extent);
         g.hi = rng_range(&r, 0, extent);
-        tarn_axis axis;
+        tarn_axis axis = {.size = 0};
         tarn_pool pool = pool_of(&g);
         CHECK(axis_of(&pool, g.size, &axis), GEOMETRY " refused", GEOMETRY_OF(&g));
         for (int sample = 0; sample < 4; sample++)
@@ -324,7 +324,7 @@ static bool listed(const tarn_span *span, int64_t coordinate)
 
 static void check_adaptive_lists(int64_t size, int64_t out)
 {
-    tarn_axis axis;
+    tarn_axis axis = {.size = 0};
     tarn_pool pool = tarn_adaptive_max_pool(1, &out);
     int64_t longest = 0;
     CHECK(axis_of(&pool, size, &axis) && axis.out == out, "%lld -> %lld", (long long)size,

@@ -43,6 +43,12 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
         return false;
     if (a->window == TARN_GLOBAL && !a->flat != !b->flat)
         return false;
+    bool cut = !same_values(a->whole, (const int64_t[TARN_MAX_SPATIAL]){0}, a->spatial);
+    if (!same_values(a->whole, b->whole, a->spatial) ||
+        (cut && !(same_values(a->origin, b->origin, a->spatial) &&
+                  same_values(a->first, b->first, a->spatial) &&
+                  same_values(a->count, b->count, a->spatial))))
+        return false;
     switch (a->op) {
     case TARN_AVG:
         return a->divisor == b->divisor && !a->count_include_pad == !b->count_include_pad;
@@ -88,6 +94,8 @@ static void test_the_example(void)
     check_meaning("max k3,3s2p1:1,1e1 f32 1x64x112x112", &pool, &x);
     x = tarn_view_channels_last(NULL, TARN_F32, 4, 2, shape);
     check_meaning("max last k3s2p1 f32 1x64x112x112", &pool, &x);
+    pool.whole[1] = 300, pool.origin[1] = 50, pool.first[1] = 26, pool.count[1] = 55;
+    check_meaning("max last k3s2p1 f32 1x64x112x112 piece=0:0:0:0,300:50:26:55", &pool, &x);
 }
 
 static void test_words(void)
@@ -355,6 +363,13 @@ static tarn_pool random_pool(rng *r)
         bool alike = rng_range(r, 0, 1);
         for (int a = 0; a < TARN_MAX_SPATIAL; a++)
             members[m][a] = alike ? common : random_number(r);
+    }
+    bool piece = rng_range(r, 0, 1);
+    for (int a = 0; a < pool.spatial && piece; a++) {
+        pool.whole[a] = rng_range(r, 0, 3) ? random_number(r) : 1;
+        pool.origin[a] = random_number(r);
+        pool.first[a] = random_number(r);
+        pool.count[a] = random_number(r);
     }
     return pool;
 }

@@ -29,7 +29,6 @@ typedef struct {
     tarn_pool pool; /* not flat: the bytes are the same, and pieces have spatial axes */
     tarn_view y;    /* its output */
     tarn_pass pass;
-    tarn_problem checked;
     tarn_options options;
     int64_t memory;
     int order[TARN_MAX_RANK]; /* axes, outermost in memory first */
@@ -112,8 +111,7 @@ static bool check_problem(job *j, tarn_complaint *complaint)
         return tarn_complain(complaint, BAD_USAGE,
                              "%s has no derivative: say --dtype f32 to convert",
                              tarn_dtype_name(j->problem.x.dtype));
-    if (tarn_output_view(&j->pool, &j->problem.x, &j->y, &error) ||
-        tarn_check_pool(&j->pool, &j->problem.x, &j->checked, &error)) {
+    if (tarn_output_view(&j->pool, &j->problem.x, &j->y, &error)) {
         tool_complain_library(complaint, &error);
         if (error.code == TARN_BAD_DTYPE)
             strncat(complaint->message, " (--dtype f32 converts)",
@@ -208,30 +206,30 @@ static bool open_tangent(job *j, tarn_complaint *complaint)
 
 /* ---- Pieces -------------------------------------------------------------------------------- */
 
-static tarn_view crop(const tarn_view *view, const tool_range *part)
+static tarn_view crop(const tarn_view *view, const tarn_box *part)
 {
     tarn_view result = *view;
     int64_t offset = 0;
     for (int a = 0; a < view->rank; a++) {
-        offset += part[a].lo * view->strides[a];
-        result.shape[a] = part[a].hi - part[a].lo;
+        offset += part->lo[a] * view->strides[a];
+        result.shape[a] = part->hi[a] - part->lo[a];
     }
     result.data = (char *)view->data + offset * (int64_t)tarn_dtype_size(view->dtype);
     return result;
 }
 
-static tarn_view shaped(const job *j, const tool_range *part, tarn_dtype dtype)
+static tarn_view shaped(const job *j, const tarn_box *part, tarn_dtype dtype)
 {
     tarn_view view = {.dtype = dtype, .rank = j->y.rank};
     for (int a = 0; a < view.rank; a++)
-        view.shape[a] = part[a].hi - part[a].lo;
+        view.shape[a] = part->hi[a] - part->lo[a];
     make_dense(j, &view);
     return view;
 }
 
-static const tool_range *part_of(const source *s, const tool_piece *piece)
+static const tarn_box *part_of(const source *s, const tool_piece *piece)
 {
-    return s->shaped_like_y ? piece->y : piece->x;
+    return s->shaped_like_y ? &piece->y : &piece->x;
 }
 
 static int64_t source_cost(const job *j, const source *s, const tool_piece *piece)
@@ -306,44 +304,25 @@ static bool fetch(const job *j, source *s, const tool_piece *piece, tarn_view *v
     return true;
 }
 
-/* Indices count cells of the piece: here they become those of the whole. */
-static void globalise_indices(const job *j, const tool_piece *piece, size_t count)
+static bool same_box(const tarn_box *a, const tarn_box *b, int axes)
 {
-    int spatial = j->pool.spatial, leading = j->y.rank - spatial;
-    const tool_range *part = piece->x + leading;
-    for (size_t k = 0; k < count; k++) {
-        int64_t rest = j->index_buffer[k], index = 0, scale = 1;
-        if (rest < 0)
-            continue;
-        for (int a = spatial - 1; a >= 0; a--) {
-            int64_t size = part[a].hi - part[a].lo;
-            index += (rest % size + part[a].lo) * scale;
-            scale *= j->problem.x.shape[leading + a];
-            rest /= size;
-        }
-        j->index_buffer[k] = index;
-    }
-}
-
-static bool same_ranges(const tool_range *a, const tool_range *b, int count)
-{
-    for (int k = 0; k < count; k++)
-        if (a[k].lo != b[k].lo || a[k].hi != b[k].hi)
-            return false;
-    return true;
+    size_t bytes = sizeof a->lo[0] * (size_t)axes;
+    return memcmp(a->lo, b->lo, bytes) == 0 && memcmp(a->hi, b->hi, bytes) == 0;
 }
 
 /* Appends what is kept of a computed tensor to its file. */
 static bool put(job *j, tool_result *result, const tool_piece *piece, const tarn_view *computed,
                 tarn_complaint *complaint)
 {
-    const tool_range *part = tool_computed(&j->cutter, piece);
-    if (same_ranges(part, piece->kept, computed->rank))
+    const tarn_box *part = tool_computed(&j->cutter, piece);
+    if (same_box(part, &piece->kept, computed->rank))
         return tool_result_put(result, computed->data, tarn_view_bytes(computed), complaint);
-    tool_range inside[TARN_MAX_RANK];
-    for (int a = 0; a < computed->rank; a++)
-        inside[a] = (tool_range){piece->kept[a].lo - part[a].lo, piece->kept[a].hi - part[a].lo};
-    tarn_view from = crop(computed, inside), to = shaped(j, piece->kept, computed->dtype);
+    tarn_box inside;
+    for (int a = 0; a < computed->rank; a++) {
+        inside.lo[a] = piece->kept.lo[a] - part->lo[a];
+        inside.hi[a] = piece->kept.hi[a] - part->lo[a];
+    }
+    tarn_view from = crop(computed, &inside), to = shaped(j, &piece->kept, computed->dtype);
     if (!grow(&j->kept, &j->kept_room, tarn_view_bytes(&to), complaint))
         return false;
     to.data = j->kept;
@@ -370,8 +349,8 @@ static tarn_status run_pass(const job *j, const tarn_plan *plan, const void *x, 
 static bool compute(job *j, const tool_piece *piece, const tarn_view *written,
                     tarn_complaint *complaint)
 {
-    tarn_view x = shaped(j, piece->x, j->problem.x.dtype), tangent = {0};
-    tarn_view y = shaped(j, piece->y, x.dtype);
+    tarn_view x = shaped(j, &piece->x, j->problem.x.dtype), tangent = {0};
+    tarn_view y = shaped(j, &piece->y, x.dtype);
     tarn_options options = j->options;
     tarn_error error;
     tarn_plan *plan;
@@ -405,7 +384,6 @@ static bool run_piece(job *j, const tool_piece *piece, tarn_complaint *complaint
         return false;
     if (index_bytes == 0)
         return true;
-    globalise_indices(j, piece, index_bytes / sizeof *j->index_buffer);
     return put(j, &j->indices, piece, &indices, complaint);
 }
 
@@ -419,7 +397,7 @@ static bool run_pieces(job *j, tarn_complaint *complaint)
     tool_progress_begin(&progress, total, tool_given(j->call, OPTION_QUIET));
     while (good && tool_next_piece(&j->cutter, &piece)) {
         good = run_piece(j, &piece, complaint);
-        tarn_view kept = shaped(j, piece.kept, j->problem.x.dtype);
+        tarn_view kept = shaped(j, &piece.kept, j->problem.x.dtype);
         tool_progress_add(&progress, (int64_t)tarn_view_bytes(&kept));
     }
     tool_progress_end(&progress);
@@ -527,9 +505,11 @@ bool tool_run_pool(const tool_call *call, tarn_complaint *complaint)
     tarn_output_none(&j.indices.output);
     bool good = prepare(&j, complaint);
     if (good) {
-        tool_cutter_begin(&j.cutter, &j.pool, &j.checked, &j.problem.x, &j.y, j.pass == TARN_VJP,
-                          j.order, min_i64(j.memory / 2, usual_piece), cost, &j);
-        good = run_pieces(&j, complaint) && tool_result_commit(&j.result, complaint) &&
+        tarn_error error;
+        good = !tool_cutter_begin(&j.cutter, &j.pool, &j.problem.x, &j.y, j.pass, j.order,
+                                  min_i64(j.memory / 2, usual_piece), cost, &j, &error) ||
+               tool_complain_library(complaint, &error);
+        good = good && run_pieces(&j, complaint) && tool_result_commit(&j.result, complaint) &&
                (j.pass != TARN_FORWARD_INDICES || tool_result_commit(&j.indices, complaint));
     }
     if (good && tool_given(call, OPTION_JSON))

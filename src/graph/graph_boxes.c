@@ -1,7 +1,7 @@
 /* Small tensors inside large ones: what pad, unpad and concatenation copy. */
 #include "graph_compiler.h"
 
-tarn_box tarn_padding_box(const tarn_compiler *c, tarn_value v)
+tarn_inset tarn_padding_box(const tarn_compiler *c, tarn_value v)
 {
     const tarn_padding *padding = node_of(c, v)->payload;
     const tarn_view *x = &node_of(c, operands_of(c, v)[0])->view, *y = &node_of(c, v)->view;
@@ -9,7 +9,7 @@ tarn_box tarn_padding_box(const tarn_compiler *c, tarn_value v)
     const tarn_view *small = pads ? x : y, *large = pads ? y : x;
     int64_t size = (int64_t)tarn_dtype_size(small->dtype);
     int d = padding->spatial, leading = small->rank - d;
-    tarn_box box = {.axes = d, .size = {1}};
+    tarn_inset box = {.axes = d, .size = {1}};
     for (int a = 0; a < leading; a++)
         box.size[0] *= small->shape[a];
     int64_t step = size;
@@ -26,7 +26,7 @@ tarn_box tarn_padding_box(const tarn_compiler *c, tarn_value v)
     return box;
 }
 
-tarn_box tarn_operand_slice(const tarn_compiler *c, tarn_value v, int k, int64_t offset)
+tarn_inset tarn_operand_slice(const tarn_compiler *c, tarn_value v, int k, int64_t offset)
 {
     const tarn_view *small = &node_of(c, operands_of(c, v)[k])->view;
     const tarn_view *large = &node_of(c, v)->view;
@@ -36,7 +36,7 @@ tarn_box tarn_operand_slice(const tarn_compiler *c, tarn_value v, int k, int64_t
         outer *= small->shape[a];
     for (int a = axis + 1; a < small->rank; a++)
         inner *= small->shape[a];
-    return (tarn_box){.axes = 1,
+    return (tarn_inset){.axes = 1,
                       .size = {outer},
                       .stride = {inner * large->shape[axis]},
                       .offset = offset,

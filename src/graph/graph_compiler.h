@@ -109,16 +109,16 @@ void tarn_add_viewed(tarn_compiler *c, tarn_value like, tarn_place place, bool w
 /* Whole steps. Nothing is added for places without bytes. */
 void tarn_add_scale(tarn_compiler *c, tarn_value node, tarn_place to, tarn_place from);
 void tarn_add_zero(tarn_compiler *c, tarn_value node, tarn_place to);
-void tarn_add_copy(tarn_compiler *c, tarn_value node, tarn_step_kind kind, const tarn_box *box,
+void tarn_add_copy(tarn_compiler *c, tarn_value node, tarn_step_kind kind, const tarn_inset *box,
                    tarn_place to, tarn_place from);
 void tarn_add_plain_copy(tarn_compiler *c, tarn_value node, tarn_place to, tarn_place from);
 
 /* ---- graph_boxes.c ------------------------------------------------------------------------- */
 
 /* The place of the small tensor in the large one of a pad or unpad node. */
-tarn_box tarn_padding_box(const tarn_compiler *c, tarn_value v);
+tarn_inset tarn_padding_box(const tarn_compiler *c, tarn_value v);
 /* The place of operand k of a concatenation; `offset` is its first byte in each of the outer rows. */
-tarn_box tarn_operand_slice(const tarn_compiler *c, tarn_value v, int k, int64_t offset);
+tarn_inset tarn_operand_slice(const tarn_compiler *c, tarn_value v, int k, int64_t offset);
 
 /* ---- graph_values.c, graph_gradients.c ----------------------------------------------------- */
 

@@ -63,7 +63,7 @@ const tarn_arithmetic *tarn_arithmetic_of(tarn_dtype dtype)
     return &rows[dtype];
 }
 
-void tarn_copy_box(const tarn_box *box, char *large, char *small, bool into)
+void tarn_copy_box(const tarn_inset *box, char *large, char *small, bool into)
 {
     int64_t at[TARN_MAX_SPATIAL + 1] = {0};
     large += box->offset;

@@ -116,7 +116,7 @@ static void emit_pool_vjp(tarn_compiler *c, tarn_value v)
 }
 
 /* A contiguous slice (or an empty one) is the contribution itself. */
-static void emit_slice_vjp(tarn_compiler *c, tarn_value v, const tarn_box *box, tarn_value x)
+static void emit_slice_vjp(tarn_compiler *c, tarn_value v, const tarn_inset *box, tarn_value x)
 {
     tarn_place gy = c->gradient[v];
     int64_t bytes = node_of(c, x)->bytes;
@@ -131,7 +131,7 @@ static void emit_concat_vjp(tarn_compiler *c, tarn_value v)
     int64_t offset = 0;
     for (int k = 0; k < node_of(c, v)->operands; k++) {
         tarn_value x = operands_of(c, v)[k];
-        tarn_box box = tarn_operand_slice(c, v, k, offset);
+        tarn_inset box = tarn_operand_slice(c, v, k, offset);
         if (c->diff[x])
             emit_slice_vjp(c, v, &box, x);
         offset += box.run;
@@ -142,7 +142,7 @@ static void emit_padding_vjp(tarn_compiler *c, tarn_value v)
 {
     bool pads = node_of(c, v)->kind == NODE_PAD;
     tarn_place gx = only_contribution(c, operands_of(c, v)[0]);
-    tarn_box box = tarn_padding_box(c, v);
+    tarn_inset box = tarn_padding_box(c, v);
     if (!pads)
         tarn_add_zero(c, v, gx);
     tarn_add_copy(c, v, pads ? STEP_OUT_OF : STEP_INTO, &box, gx, c->gradient[v]);

@@ -65,11 +65,11 @@ typedef struct tarn_step {
 } tarn_step;
 
 /* A dense small tensor inside a large one, in bytes: contiguous runs at the crossings of axes. */
-typedef struct tarn_box {
+typedef struct tarn_inset {
     int axes;
     int64_t size[TARN_MAX_SPATIAL + 1], stride[TARN_MAX_SPATIAL + 1];
     int64_t offset, run;
-} tarn_box;
+} tarn_inset;
 
 struct tarn_program {
     tarn_allocator allocator;
@@ -119,7 +119,7 @@ typedef struct tarn_arithmetic {
 } tarn_arithmetic;
 
 const tarn_arithmetic *tarn_arithmetic_of(tarn_dtype dtype);
-void tarn_copy_box(const tarn_box *box, char *large, char *small, bool into);
+void tarn_copy_box(const tarn_inset *box, char *large, char *small, bool into);
 
 static inline char *program_at(const tarn_program *p, const tarn_ref *ref)
 {

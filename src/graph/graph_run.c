@@ -92,11 +92,11 @@ tarn_status tarn_run_step(tarn_program *p, int64_t k, tarn_error *error)
         run_arithmetic(p, step, ref);
         return TARN_OK;
     case STEP_INTO:
-        tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref),
+        tarn_copy_box((const tarn_inset *)p->boxes.items + step->detail, program_at(p, ref),
                       program_at(p, ref + 1), true);
         return TARN_OK;
     case STEP_OUT_OF:
-        tarn_copy_box((const tarn_box *)p->boxes.items + step->detail, program_at(p, ref + 1),
+        tarn_copy_box((const tarn_inset *)p->boxes.items + step->detail, program_at(p, ref + 1),
                       program_at(p, ref), false);
         return TARN_OK;
     case STEP_ZERO:

@@ -103,10 +103,10 @@ void tarn_add_zero(tarn_compiler *c, tarn_value node, tarn_place to)
         tarn_add_ref(c, to, true);
 }
 
-void tarn_add_copy(tarn_compiler *c, tarn_value node, tarn_step_kind kind, const tarn_box *box,
+void tarn_add_copy(tarn_compiler *c, tarn_value node, tarn_step_kind kind, const tarn_inset *box,
                    tarn_place to, tarn_place from)
 {
-    tarn_box *made = to.bytes > 0 ? tarn_append(c, &c->program->boxes, sizeof *made) : NULL;
+    tarn_inset *made = to.bytes > 0 ? tarn_append(c, &c->program->boxes, sizeof *made) : NULL;
     tarn_step *step = made ? tarn_add_step(c, kind, node) : NULL;
     if (!step)
         return;
@@ -118,7 +118,7 @@ void tarn_add_copy(tarn_compiler *c, tarn_value node, tarn_step_kind kind, const
 
 void tarn_add_plain_copy(tarn_compiler *c, tarn_value node, tarn_place to, tarn_place from)
 {
-    tarn_add_copy(c, node, STEP_INTO, &(tarn_box){.run = to.bytes}, to, from);
+    tarn_add_copy(c, node, STEP_INTO, &(tarn_inset){.run = to.bytes}, to, from);
 }
 
 /* ---- Custom steps -------------------------------------------------------------------------- */

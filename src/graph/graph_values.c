@@ -25,7 +25,7 @@ static void place_operands(tarn_compiler *c, tarn_value v, const unsigned char *
     int64_t offset = 0;
     ensure_place(c, v, places, role);
     for (int k = 0; k < node_of(c, v)->operands && !c->status; k++) {
-        tarn_box box = tarn_operand_slice(c, v, k, offset);
+        tarn_inset box = tarn_operand_slice(c, v, k, offset);
         tarn_value root = c->root[operands_of(c, v)[k]];
         if (box.size[0] != 1)
             return;
@@ -71,7 +71,7 @@ static void emit_add(tarn_compiler *c, tarn_value v, field f)
 static void emit_padding(tarn_compiler *c, tarn_value v, field f)
 {
     bool pads = node_of(c, v)->kind == NODE_PAD;
-    tarn_box box = tarn_padding_box(c, v);
+    tarn_inset box = tarn_padding_box(c, v);
     if (pads)
         tarn_add_zero(c, v, f.places[v]);
     tarn_add_copy(c, v, pads ? STEP_INTO : STEP_OUT_OF, &box, f.places[v],
@@ -88,7 +88,7 @@ static void zero_under_slices(tarn_compiler *c, tarn_value v, field f)
         }
 }
 
-static void emit_slice(tarn_compiler *c, tarn_value v, const tarn_box *box, tarn_value x, field f)
+static void emit_slice(tarn_compiler *c, tarn_value v, const tarn_inset *box, tarn_value x, field f)
 {
     tarn_place to = f.places[v], from = f.places[x];
     bool there = from.buffer == to.buffer && from.offset == to.offset + box->offset;
@@ -105,7 +105,7 @@ static void emit_concat(tarn_compiler *c, tarn_value v, field f)
     int64_t offset = 0;
     zero_under_slices(c, v, f);
     for (int k = 0; k < node_of(c, v)->operands; k++) {
-        tarn_box box = tarn_operand_slice(c, v, k, offset);
+        tarn_inset box = tarn_operand_slice(c, v, k, offset);
         emit_slice(c, v, &box, operands_of(c, v)[k], f);
         offset += box.run;
     }

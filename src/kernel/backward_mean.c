@@ -370,7 +370,7 @@ static int64_t next_list(const mean_axis *a, int64_t i, const tarn_span *windows
         tarn_span taps = window_taps(axis, first);
         next = min_i64(next, taps.first + taps.n);
     }
-    if (after < axis->out)
+    if (after < (a->clipped ? axis->out : axis->windows - axis->first))
         next = min_i64(next, window_taps(axis, after).first);
     return next;
 }
@@ -657,7 +657,7 @@ static int64_t windows_at_most(const mean_axis *a)
     if (a->clipped)
         return axis->out;
     if (axis->adaptive)
-        return muldiv_floor(a->tile, axis->out, axis->size) + 2;
+        return muldiv_floor(a->tile, axis->windows, axis->whole) + 2;
     if (reach / axis->stride > SCRATCH_BYTES)
         return SCRATCH_BYTES;
     return (a->tile - 1 + reach) / axis->stride + 1;
@@ -792,7 +792,7 @@ static int64_t common_taps(const tarn_problem *p, const tarn_axis *axis)
     bool all = counted_taps(p, axis, 0) == axis->kernel &&
                counted_taps(p, axis, axis->out - 1) == axis->kernel;
     if (axis->adaptive)
-        all = axis->size % axis->out == 0;
+        all = axis->whole % axis->windows == 0;
     return all ? axis->kernel : 0;
 }
 
@@ -810,9 +810,9 @@ static void set_axis(mean_axis *a, const tarn_axis *axis, int64_t taps)
     a->clipped = axis->out <= 2 && axis->kernel > 1;
     a->period = axis->adaptive || a->clipped ? 0 : axis->stride;
     a->gap = axis->adaptive || a->clipped ? 1 : axis->window_step;
-    a->longest = !axis->adaptive               ? (axis->kernel - 1) / axis->tap_step + 1
-                 : axis->size % axis->out == 0 ? 1
-                                               : axis->out / axis->size + 2;
+    a->longest = !axis->adaptive                    ? (axis->kernel - 1) / axis->tap_step + 1
+                 : axis->whole % axis->windows == 0 ? 1
+                                                    : axis->windows / axis->whole + 2;
     if (a->clipped)
         a->longest = min_i64(a->longest, axis->out);
     a->tile = a->hi = axis->size;
@@ -826,7 +826,8 @@ static bool merges(mean_walk *w, mean_axis *a, const tarn_axis *axis, int64_t gx
         (a->axis->size > 1 && a->gx_step != axis->size * gx_step))
         return false;
     int64_t size = a->axis->size * axis->size, taps = common_taps(w->p, axis);
-    a->own = (tarn_axis){.size = size, .out = 1, .kernel = size, .adaptive = true};
+    a->own = (tarn_axis){
+        .size = size, .out = 1, .kernel = size, .adaptive = true, .whole = size, .windows = 1};
     set_axis(a, &a->own, a->taps * taps);
     a->gx_step = gx_step;
     return true;

@@ -6,7 +6,8 @@
 static tarn_span list_of(const fold_axis *a, int64_t result)
 {
     tarn_span list = a->backward ? cell_windows(a->axis, result) : window_taps(a->axis, result);
-    if (a->backward && a->irregular) /* one or two windows: where others would be does not matter */
+    if (a->backward &&
+        a->axis->out <= 2) /* one or two windows: where others would be does not matter */
         list = (tarn_span){.n = list.hi - list.lo,
                            .hi = list.hi - list.lo,
                            .first = span_at(&list, list.lo),
@@ -342,7 +343,7 @@ static double planned_reads(const fold_axis *a, bool slides)
     if (!a->backward)
         return width;
     const double pace =
-        axis->adaptive ? (double)axis->size / (double)axis->out : (double)axis->stride;
+        axis->adaptive ? (double)axis->whole / (double)axis->windows : (double)axis->stride;
     const double extent =
         (double)(axis->kernel - 1) * (axis->adaptive ? 1 : (double)axis->dilation);
     const double reads = slides ? width * pace : (width - 1) * pace + extent + 1;
@@ -440,12 +441,13 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
         a->irregular = axis->adaptive || (backward && axis->out <= 2);
         a->longest = axis->kernel;
         a->step = axis->adaptive ? 1 : axis->dilation;
-        a->pace = axis->adaptive ? (double)axis->size / (double)axis->out : (double)axis->stride;
+        a->pace =
+            axis->adaptive ? (double)axis->whole / (double)axis->windows : (double)axis->stride;
         if (!backward)
             continue;
         a->results = axis->size;
         a->sources = axis->out;
-        a->longest = axis->adaptive      ? ceil_div(axis->out, axis->size) + 1
+        a->longest = axis->adaptive      ? ceil_div(axis->windows, axis->whole) + 1
                      : axis->stride == 1 ? axis->kernel
                                          : (axis->kernel - 1) / axis->tap_step + 1;
         a->step = axis->adaptive ? 1 : axis->stride == 1 ? axis->dilation : axis->window_step;

@@ -111,7 +111,7 @@ static inline int64_t cells_of(const tarn_axis *axis, int64_t n)
 {
     int64_t cells;
     if (axis->adaptive) /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
-        cells = muldiv_ceil(n, axis->size, axis->out) + 2;
+        cells = muldiv_ceil(n, axis->whole, axis->windows) + 2;
     else
         cells = (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
     return cells >= (n == axis->out ? axis->size - axis->size / 4 : axis->size) ? axis->size

@@ -646,8 +646,8 @@ static void windows_of_cells(const tarn_axis *axis, int64_t from, int64_t to, in
                              int64_t *end)
 {
     if (axis->adaptive) {
-        *first = muldiv_floor(from, axis->out, axis->size);
-        *end = muldiv_ceil(to, axis->out, axis->size);
+        *first = first_adaptive(axis, from);
+        *end = end_adaptive(axis, to);
     } else {
         const int64_t extent = (axis->kernel - 1) * axis->dilation;
         *first = max_i64(ceil_div(from + axis->lo - extent, axis->stride), 0);

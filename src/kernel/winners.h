@@ -70,19 +70,18 @@ static inline int64_t extent_of(const tarn_axis *axis)
 
 static inline int64_t window_start(const tarn_axis *axis, int64_t o)
 {
-    return axis->adaptive ? muldiv_floor(o, axis->size, axis->out) : o * axis->stride - axis->lo;
+    return axis->adaptive ? adaptive_start(axis, o) : o * axis->stride - axis->lo;
 }
 
 static inline int64_t window_end(const tarn_axis *axis, int64_t o)
 {
-    return axis->adaptive ? muldiv_ceil(o + 1, axis->size, axis->out)
-                          : window_start(axis, o) + extent_of(axis);
+    return axis->adaptive ? adaptive_end(axis, o) : window_start(axis, o) + extent_of(axis);
 }
 
 /* The windows that read a cell, less one: at most. */
 static inline int64_t windows_behind(const tarn_axis *axis)
 {
-    int64_t most = axis->adaptive ? ceil_div(axis->out, axis->size) + 1
+    int64_t most = axis->adaptive ? ceil_div(axis->windows, axis->whole) + 1
                                   : (axis->kernel - 1) / axis->tap_step + 1;
     return min_i64(most, axis->out) - 1;
 }

@@ -27,7 +27,7 @@ bool tarn_windows_lie_apart(const tarn_problem *p)
     for (int a = 0; a < p->spatial; a++) {
         const tarn_axis *axis = &p->axis[a];
         if (axis->out > 1 &&
-            (axis->adaptive ? axis->size % axis->out != 0 : axis->kernel > axis->tap_step))
+            (axis->adaptive ? axis->whole % axis->windows != 0 : axis->kernel > axis->tap_step))
             return false;
     }
     return true;

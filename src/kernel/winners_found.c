@@ -13,8 +13,7 @@ range tarn_windows_of_cells(const tarn_axis *axis, range cells)
 {
     range windows;
     if (axis->adaptive)
-        windows = (range){muldiv_floor(cells.lo, axis->out, axis->size),
-                          muldiv_ceil(cells.hi, axis->out, axis->size)};
+        windows = (range){first_adaptive(axis, cells.lo), end_adaptive(axis, cells.hi)};
     else
         windows = (range){floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1,
                           (cells.hi - 1 + axis->lo) / axis->stride + 1};
@@ -120,7 +119,7 @@ static bool winners_fit(const tarn_problem *p, const int64_t *size, int64_t lane
     int64_t room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
     for (int a = 0; a < p->spatial && windows <= room; a++) {
         const tarn_axis *axis = &p->axis[a];
-        int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->out, axis->size) + 1
+        int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->windows, axis->whole) + 1
                                       : (size[a] + extent_of(axis) - 2) / axis->stride + 2;
         windows *= min_i64(min_i64(most, axis->out), room + 1);
     }

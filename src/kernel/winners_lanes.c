@@ -7,7 +7,7 @@ range tarn_windows_of(const winners_job *j, int axis, int64_t lo, int64_t hi)
 {
     const tarn_axis *a = &j->p->axis[axis];
     if (a->adaptive)
-        return (range){muldiv_floor(lo, a->out, a->size), muldiv_ceil(hi, a->out, a->size)};
+        return (range){first_adaptive(a, lo), end_adaptive(a, hi)};
     range all = axis == 0 ? j->windows : (range){0, a->out};
     range windows = {floor_div(lo + a->lo - extent_of(a), a->stride) + 1,
                      (hi - 1 + a->lo) / a->stride + 1};

@@ -18,7 +18,8 @@ bool tarn_pixels_can_ask(const tarn_problem *p, const tarn_row_ops *ops)
         windows *= min_i64(windows_behind(&p->axis[a]), MOST_ASKED_PIXELS) + 1;
     return p->lanes * (p->dtype == TARN_F64 ? 8 : 4) >= ops->vector_bytes &&
            p->element_bytes[OPERAND_SAVED] == 1 && p->spatial <= 3 && last->size <= INT32_MAX &&
-           last->out <= (last->adaptive ? last->size : INT32_MAX) && windows <= MOST_ASKED_PIXELS;
+           (last->adaptive ? last->windows <= last->whole : last->out <= INT32_MAX) &&
+           windows <= MOST_ASKED_PIXELS;
 }
 
 /* The windows of n columns. Their taps go down by one step; of adaptive windows there are two. */
