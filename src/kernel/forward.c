@@ -352,6 +352,9 @@ static bool set_tile_size(forward_plan *plan)
         n = n > 16 ? n * 3 / 4 : n - 1;
         columns = columns_of(plan->columns, n);
     }
+    int64_t tiles = (plan->columns->out + n - 1) / n;
+    n = (plan->columns->out + tiles - 1) / tiles; /* of about the same size */
+    arena_bytes(plan, n, columns_of(plan->columns, n), rows);
     return true;
 }
 
@@ -458,6 +461,7 @@ static void set_plan(forward_plan *plan, char *const *base, bool by_order)
     plan->has_y = base[plan->written[WRITE_Y]];
     set_shortcuts(plan);
     set_tiles(plan);
+    plan->write_ops = plan->across == ACROSS_TURNED ? narrowest(plan->ops) : plan->ops;
 }
 
 /* Lays the scratch rows out. */

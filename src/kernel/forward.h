@@ -58,6 +58,7 @@ typedef struct forward_row {
 typedef struct forward_plan {
     const tarn_problem *p;
     const tarn_row_ops *widest, *ops;              /* those allowed, and those used */
+    const tarn_row_ops *write_ops;                 /* ... on results: see narrowest() */
     int in;                                        /* operands: X; for tangents of averages DX */
     int written[WRITES];                           /* Y, or DY of averages; SAVED; INDICES or DY */
     int64_t written_step[WRITES];                  /* bytes from an output row to the next */
@@ -229,16 +230,16 @@ static inline void fold_taps(const forward_plan *plan, forward_row to, int64_t t
                              forward_row from, int64_t first, int64_t step, int64_t k,
                              int64_t tap_step, int64_t pixel_step, int64_t channels, int64_t n)
 {
+    const tarn_row_ops *ops = ops_for(plan->ops, channels * plan->bytes);
     if (plan->sums)
-        plan->ops->sum_pixels[plan->core](to.values, to_step, from.values, k, tap_step, pixel_step,
-                                          channels, n);
+        ops->sum_pixels[plan->core](to.values, to_step, from.values, k, tap_step, pixel_step,
+                                    channels, n);
     else if (plan->codes)
-        plan->ops->best_codes_pixels[plan->core](to.values, to.codes, to_step, from.values,
-                                                 from.codes, first, step, k, tap_step, pixel_step,
-                                                 channels, n);
+        ops->best_codes_pixels[plan->core](to.values, to.codes, to_step, from.values, from.codes,
+                                           first, step, k, tap_step, pixel_step, channels, n);
     else
-        plan->ops->best_pixels[plan->core](to.values, to_step, from.values, k, tap_step, pixel_step,
-                                           channels, n);
+        ops->best_pixels[plan->core](to.values, to_step, from.values, k, tap_step, pixel_step,
+                                     channels, n);
 }
 
 /* The fold of k rows of n elements; row j of extremes adds first + j*step to its codes. */
@@ -250,13 +251,14 @@ static inline void fold_rows(const forward_plan *plan, forward_row to, const for
         values[j] = rows[j].values;
         codes[j] = rows[j].codes;
     }
+    const tarn_row_ops *ops = ops_for(plan->ops, n * plan->bytes);
     if (plan->sums)
-        plan->ops->sum[plan->core](to.values, values, k, n);
+        ops->sum[plan->core](to.values, values, k, n);
     else if (plan->codes)
-        plan->ops->best_codes[plan->core](to.values, to.codes, values, rows[0].codes ? codes : NULL,
-                                          first, step, k, n);
+        ops->best_codes[plan->core](to.values, to.codes, values, rows[0].codes ? codes : NULL,
+                                    first, step, k, n);
     else
-        plan->ops->best[plan->core](to.values, values, k, n);
+        ops->best[plan->core](to.values, values, k, n);
 }
 
 #endif

@@ -88,19 +88,19 @@ static const char *gather_row(forward_state *s, const char *from)
 static void convert_row(forward_state *s, char *to, const char *from, int64_t n)
 {
     const forward_plan *plan = &s->plan;
-    const tarn_row_ops *ops = plan->ops;
     tarn_dtype dtype = plan->p->dtype;
-    int width = __builtin_ctz((unsigned)tarn_dtype_size(dtype)); /* as CORE_I8, ... */
+    int64_t bytes = plan->p->element_bytes[plan->in];
+    int width = __builtin_ctz((unsigned)bytes); /* as CORE_I8, ... */
+    bool widens = !plan->sums && width != core_width(plan->core);
+    const tarn_row_ops *ops = ops_for(plan->ops, n * (plan->sums ? plan->bytes : bytes));
     if (plan->sums && plan->core == CORE_F32)
         ops->terms_f32[dtype]((float *)(void *)to, from, n);
     else if (plan->sums)
         ops->terms_f64[dtype]((double *)(void *)to, from, n);
-    else if (width == core_width(plan->core))
-        s->odd |= ops->key[plan->key](to, from, plan->flip, n);
-    else {
-        s->odd |= ops->key[plan->key](s->gathered[1], from, plan->flip, n);
-        ops->widen_key[width][core_width(plan->core)](to, s->gathered[1], n);
-    }
+    else
+        s->odd |= ops->key[plan->key](widens ? s->gathered[1] : to, from, plan->flip, n);
+    if (widens)
+        plan->ops->widen_key[width][core_width(plan->core)](to, s->gathered[1], n);
 }
 
 /* `rows` rows of x from s->i on; such as follow each other are converted in one go. */
@@ -223,12 +223,23 @@ static int64_t code_step(const tarn_problem *p, int axis)
     return step;
 }
 
+/* Elements from a row of x that is folded where it lies to the next. */
+static int64_t direct_step(const forward_state *s, const tarn_span *taps)
+{
+    return step_between(taps->n, taps->step, s->direct_step / s->plan.bytes);
+}
+
 static void best_of_axis(forward_state *s, int axis, const tarn_span *taps, forward_row to)
 {
     int64_t used = s->arena_used, n = run_of_x(s),
             step = s->plan.codes ? code_step(s->plan.p, axis) : 0;
     int64_t most = is_listed(s, axis) ? s->plan.listed : 1, k;
     forward_row rows[MOST_LISTED], more = to;
+    if (is_direct(s, axis)) {
+        fold_taps(&s->plan, to, n, (forward_row){s->direct, NULL}, taps->lo * step, step,
+                  taps->hi - taps->lo, direct_step(s, taps), n, n, 1);
+        return;
+    }
     for (int64_t tap = taps->lo; tap < taps->hi; tap += k) {
         k = min_i64(most, taps->hi - tap);
         if (tap == taps->lo + most)
@@ -250,7 +261,13 @@ static void sum_of_axis(forward_state *s, int axis, const tarn_span *taps, int64
                         forward_row to)
 {
     int64_t used = s->arena_used, n = run_of_x(s);
-    forward_row rows[MOST_LISTED] = {to};
+    forward_row rows[MOST_LISTED];
+    rows[0] = to;
+    if (is_direct(s, axis) && k <= MOST_SUMMED && tap >= taps->lo && tap + k <= taps->hi) {
+        int64_t step = direct_step(s, taps), bytes = (tap - taps->lo) * step * s->plan.bytes;
+        fold_taps(&s->plan, to, n, (forward_row){s->direct + bytes, NULL}, 0, 0, k, step, n, n, 1);
+        return;
+    }
     if (k == 1 || (k <= s->plan.listed && is_listed(s, axis))) {
         for (int j = 0; j < k; j++) {
             bool exists = tap + j >= taps->lo && tap + j < taps->hi;
@@ -290,18 +307,12 @@ static forward_row fold_axis(forward_state *s, int axis, forward_row to)
 
 /* ---- Padding -------------------------------------------------------------------------------- */
 
-/* n elements of `bytes` bytes, all the same. */
+/* n elements of `bytes` bytes, all the same: one, then twice as many each time. */
 static void fill(char *to, uint64_t value, int64_t bytes, int64_t n)
 {
-    uint8_t one = (uint8_t)value;
-    uint16_t two = (uint16_t)value;
-    uint32_t four = (uint32_t)value;
-    const void *from = bytes == 1   ? (void *)&one
-                       : bytes == 2 ? (void *)&two
-                       : bytes == 4 ? (void *)&four
-                                    : &value;
-    for (int64_t k = 0; k < n; k++)
-        memcpy(to + k * bytes, from, (size_t)bytes);
+    memcpy(to, &value, (size_t)bytes); /* its low bytes */
+    for (int64_t done = bytes, all = n * bytes; done < all; done *= 2)
+        memcpy(to + done, to, (size_t)min_i64(done, all - done));
 }
 
 /* Elements [from,end) of a row take no part: +0 in sums, the least key in extremes. */

@@ -33,10 +33,10 @@ static void write_row(forward_state *s, const forward_job *job, forward_row row)
 static void copy_rows(const forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
-    plan->ops->best_pixels[plan->core](job->written[WRITE_Y],
-                                       plan->written_step[WRITE_Y] / plan->bytes,
-                                       across_row(s, job->slot).values, 1, 0, plan->output_pitch,
-                                       job->outputs * plan->channels, job->rows);
+    plan->write_ops->best_pixels[plan->core](
+        job->written[WRITE_Y], plan->written_step[WRITE_Y] / plan->bytes,
+        across_row(s, job->slot).values, 1, 0, plan->output_pitch, job->outputs * plan->channels,
+        job->rows);
 }
 
 /* Means of a native type, by one divisor: in place, whole vectors, whatever lies between the rows.
@@ -48,11 +48,11 @@ static void divide_rows(forward_state *s, const forward_job *job)
     int64_t n = (job->rows - 1) * plan->output_pitch + job->outputs * plan->channels;
     n = (n + plan->lanes - 1) / plan->lanes * plan->lanes;
     if (plan->core == CORE_F32)
-        plan->ops->means_f32[TARN_F32](sums, (const float *)(const void *)sums,
-                                       (const float *)(const void *)s->divisors, 0, n);
+        plan->write_ops->means_f32[TARN_F32](sums, (const float *)(const void *)sums,
+                                             (const float *)(const void *)s->divisors, 0, n);
     else
-        plan->ops->means_f64[TARN_F64](sums, (const double *)(const void *)sums,
-                                       (const double *)(const void *)s->divisors, 0, n);
+        plan->write_ops->means_f64[TARN_F64](sums, (const double *)(const void *)sums,
+                                             (const double *)(const void *)s->divisors, 0, n);
     copy_rows(s, job);
 }
 
@@ -199,11 +199,13 @@ static void write_means(forward_state *s, const forward_job *job, const char *su
     int64_t n = rows * job->outputs * plan->channels, step = !s->one_divisor;
     char *row = begin_row(s, job, WRITE_Y);
     if (plan->core == CORE_F32)
-        plan->ops->means_f32[plan->p->dtype](row, (const float *)(const void *)sums,
-                                             (const float *)(const void *)s->divisors, step, n);
+        plan->write_ops->means_f32[plan->p->dtype](row, (const float *)(const void *)sums,
+                                                   (const float *)(const void *)s->divisors, step,
+                                                   n);
     else
-        plan->ops->means_f64[plan->p->dtype](row, (const double *)(const void *)sums,
-                                             (const double *)(const void *)s->divisors, step, n);
+        plan->write_ops->means_f64[plan->p->dtype](row, (const double *)(const void *)sums,
+                                                   (const double *)(const void *)s->divisors, step,
+                                                   n);
     end_row(s, job, WRITE_Y, row);
 }
 
@@ -212,7 +214,7 @@ static void write_means(forward_state *s, const forward_job *job, const char *su
 static void write_keys(forward_state *s, const forward_job *job, const char *keys)
 {
     char *row = begin_row(s, job, WRITE_Y);
-    s->plan.ops->unkey[s->plan.key](row, keys, s->plan.flip, job->outputs * s->plan.channels);
+    s->plan.write_ops->unkey[s->plan.key](row, keys, s->plan.flip, job->outputs * s->plan.channels);
     end_row(s, job, WRITE_Y, row);
 }
 
@@ -222,7 +224,7 @@ static void write_saved(forward_state *s, const forward_job *job, const char *co
     char *row = begin_row(s, job, WRITE_SAVED);
     int64_t bytes = bytes_of(s, WRITE_SAVED);
     int64_t n = rows * job->outputs * s->plan.channels;
-    s->plan.ops->save_codes[core_width(s->plan.core)][kind[bytes]](row, codes, n);
+    s->plan.write_ops->save_codes[core_width(s->plan.core)][kind[bytes]](row, codes, n);
     end_row(s, job, WRITE_SAVED, row);
 }
 

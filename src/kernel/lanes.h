@@ -72,6 +72,7 @@ typedef struct lanes_lane {
 
 typedef struct lanes_state {
     const lanes_plan *plan;
+    const tarn_row_ops *code_ops; /* on winners: see narrowest() */
     lanes_lane lane[MOST_VECTOR_LANES];
     int used;
     /* What turning rows needs of them: x, and where cell 0 is on its first axis; the rows. */

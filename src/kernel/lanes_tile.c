@@ -538,6 +538,7 @@ static void set_places(lanes_state *s)
 void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
 {
     s->plan = plan;
+    s->code_ops = plan->turned ? narrowest(plan->ops) : plan->ops;
     s->tile = s->arena;
     s->values = s->arena + plan->tile_bytes;
     s->codes = s->values + plan->value_bytes;
@@ -609,7 +610,7 @@ static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, c
         for (int64_t some, done = 0; done < run; done += some) {
             int32_t *taps = (int32_t *)(void *)s->staging;
             some = min_i64(run - done, most);
-            plan->ops->save_codes[width_of(plan->bytes)][1](
+            s->code_ops->save_codes[width_of(plan->bytes)][1](
                 taps, codes + (k * plan->channels + done) * plan->bytes, some);
             look_up_some(s, taps, some, which, place + (uint64_t)done * step, step, from,
                          to + k * p->stride[operand][last] * bytes + done * bytes, bytes);
@@ -630,7 +631,7 @@ static void write_saved(const lanes_state *s, const lanes_lane *lane, const char
         n *= box->n[a];
     memcpy(o, box->o, sizeof o);
     do {
-        plan->ops->save_codes[width_of(plan->bytes)][kind[p->element_bytes[OPERAND_SAVED]]](
+        s->code_ops->save_codes[width_of(plan->bytes)][kind[p->element_bytes[OPERAND_SAVED]]](
             output_at(s, lane, OPERAND_SAVED, o), codes, n);
         codes += n * plan->bytes;
     } while (next_in_box(o, box->o, box->n, axes));

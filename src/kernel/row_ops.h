@@ -321,6 +321,21 @@ typedef struct tarn_row_ops {
 
 enum { MOST_SUMMED = 16, MOST_SHARES = 8 };
 
+/* Shorter vectors for rows that do not fill one: parts of vectors cost more. */
+static inline const tarn_row_ops *ops_for(const tarn_row_ops *ops, int64_t bytes)
+{
+    while (ops->narrower && bytes < ops->vector_bytes)
+        ops = ops->narrower;
+    return ops;
+}
+
+/* Those for rows that were turned back, piece by piece of 16 bytes: a machine forwards what was just
+ * stored to loads that lie in one piece, and waits for others. */
+static inline const tarn_row_ops *narrowest(const tarn_row_ops *ops)
+{
+    return ops_for(ops, 0);
+}
+
 extern const tarn_row_ops tarn_portable_row_ops;
 #if HAVE_AVX2
 extern const tarn_row_ops tarn_avx2_row_ops;

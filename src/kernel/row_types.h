@@ -25,8 +25,8 @@
 static inline bool sums_stay_below(int64_t limit, tarn_dtype dtype, int64_t taps)
 {
     static const int64_t greatest[TARN_DTYPES] = {
-        [TARN_I8] = 128,         [TARN_U8] = UINT8_MAX,   [TARN_I16] = 32768,
-        [TARN_U16] = UINT16_MAX, [TARN_I32] = 1LL << 31,  [TARN_U32] = UINT32_MAX,
+        [TARN_I8] = 128,         [TARN_U8] = UINT8_MAX,  [TARN_I16] = 32768,
+        [TARN_U16] = UINT16_MAX, [TARN_I32] = 1LL << 31, [TARN_U32] = UINT32_MAX,
         [TARN_I64] = INT64_MAX,  [TARN_U64] = INT64_MAX,
     };
     return taps <= (limit - 1) / greatest[dtype];
