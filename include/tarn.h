@@ -15,7 +15,8 @@
  *    rounding mode or traps the caller has set: they are put aside for the run [S6].
  *  - **Stack.** A pass takes less than 66 KiB of the stack of each thread that works on it, any other
  *    call less than 96 KiB; custom nodes of a graph come on top.
- *  - **Threading.** No function keeps state between calls, except a cached CPU mask. A plan
+ *  - **Threading.** No function keeps state between calls, except what it found out about the CPU and
+ *    the compiler. A plan
  *    is immutable: any number of threads may run one plan at once.
  *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error (on
  *    success with TARN_OK and an empty message), which may be NULL. Everything is checked before
@@ -35,7 +36,9 @@ extern "C" {
 #endif
 
 #if defined(_WIN32)
-#ifdef TARN_BUILD
+#if defined(TARN_STATIC) /* you link the static library: define this before you include the header */
+#define TARN_API
+#elif defined(TARN_BUILD)
 #define TARN_API __declspec(dllexport)
 #else
 #define TARN_API __declspec(dllimport)
@@ -146,7 +149,8 @@ TARN_API tarn_view tarn_view_channels_last(void *data, tarn_dtype dtype, int ran
                                            const int64_t *shape);
 
 /** Bytes from the first to the last element that a view reaches, both included: what to allocate for
- *  a layout without negative strides. 0 for an empty view, and for one that no call would accept. */
+ *  a layout without negative strides. 0 for an empty view, and for one that no call would accept; SIZE_MAX where size_t
+ *  is too narrow, so that allocating fails. */
 TARN_API size_t tarn_view_bytes(const tarn_view *view);
 
 /** @} */

@@ -2,11 +2,9 @@
 #ifndef TARN_CHECKED_H
 #define TARN_CHECKED_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "wide.h"
 
-/* 128 bits hold every product of two sizes, and every sum of 2^63 64-bit integers. */
-__extension__ typedef __int128 tarn_i128;
+#include <stddef.h>
 
 /* Each returns false, and leaves *result alone, if the exact result does not fit int64_t. */
 static inline bool checked_add(int64_t a, int64_t b, int64_t *result)
@@ -50,7 +48,8 @@ static inline int64_t muldiv_floor(int64_t a, int64_t b, int64_t c)
 {
     if (are_small(a, b, c))
         return a * b / c;
-    return (int64_t)((tarn_i128)a * b / c);
+    int64_t rest;
+    return (int64_t)wide_low(wide_divide(wide_mul(a, b), c, &rest));
 }
 
 /* ceil(a*b/c) for a, b >= 0 and c > 0, the product taken exactly. */
@@ -58,7 +57,26 @@ static inline int64_t muldiv_ceil(int64_t a, int64_t b, int64_t c)
 {
     if (are_small(a, b, c))
         return (a * b + (c - 1)) / c;
-    return (int64_t)(((tarn_i128)a * b + (c - 1)) / c);
+    int64_t rest, quotient = (int64_t)wide_low(wide_divide(wide_mul(a, b), c, &rest));
+    return quotient + (rest > 0);
+}
+
+/* a*b mod c for a, b >= 0 and c > 0, the product taken exactly. */
+static inline int64_t mulmod(int64_t a, int64_t b, int64_t c)
+{
+    int64_t rest;
+    wide_divide(wide_mul(a, b), c, &rest);
+    return rest;
+}
+
+/* A number of bytes, not negative, as malloc() takes it; where that is too narrow, one that no allocation has. */
+static inline size_t size_of_bytes(int64_t bytes)
+{
+#if SIZE_MAX < INT64_MAX
+    return bytes > SIZE_MAX ? SIZE_MAX : (size_t)bytes;
+#else
+    return (size_t)bytes;
+#endif
 }
 
 static inline int64_t min_i64(int64_t a, int64_t b)

@@ -33,17 +33,37 @@ uint32_t tarn_isa_named(const char *name, size_t length)
 }
 
 #if HAVE_AVX2
-/* Bit 29 of leaf 1: clang's __builtin_cpu_supports() does not know the name. */
-static bool has_f16c(void)
+/* What the CPU says, and which registers the system keeps. The compilers' __builtin_cpu_supports() wants a runtime
+ * library that not all of them bring. */
+typedef struct {
+    unsigned leaf1_c, leaf7_b, leaf7_c, kept;
+} cpu;
+
+static cpu ask_cpu(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+    enum { SYSTEM_KEEPS = 1 << 27 };
+    unsigned a, b, c = 0, d, kept = 0;
+    cpu found = {0};
+    if (__get_cpuid(1, &a, &b, &found.leaf1_c, &d) && found.leaf1_c & SYSTEM_KEEPS)
+        __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+        found.leaf7_b = b;
+        found.leaf7_c = c;
+    }
+    found.kept = kept;
+    return found;
 }
 
-static bool has_avx2(void)
+static bool has_all(unsigned word, unsigned bits)
 {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && has_f16c();
+    return (word & bits) == bits;
+}
+
+static bool has_avx2(const cpu *c)
+{
+    enum { XMM_YMM = 6, AVX = 1 << 28, F16C = 1 << 29, AVX2 = 1 << 5 };
+    return has_all(c->kept, XMM_YMM) && has_all(c->leaf1_c, AVX | F16C) &&
+           has_all(c->leaf7_b, AVX2);
 }
 #endif
 
@@ -51,11 +71,12 @@ static bool has_avx2(void)
 /* Intel's first machines with AVX-512 (Skylake-X, Cascade Lake) lower their clock for 64-byte
  * vectors: AVX2 is faster there. VBMI2, of which kernels make no use, came with those that keep it:
  * Ice Lake, and AMD's Zen 4. */
-static bool has_fast_avx512(void)
+static bool has_fast_avx512(const cpu *c)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vbmi2");
+    const unsigned registers = 0xe6, f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
+    const unsigned vbmi2 = 1u << 6;
+    return has_all(c->kept, registers) && has_all(c->leaf7_b, f | dq | bw | vl) &&
+           has_all(c->leaf7_c, vbmi2);
 }
 #endif
 
@@ -64,11 +85,12 @@ static uint32_t detect(void)
 {
     uint32_t mask = TARN_ISA_SPEC | TARN_ISA_PORTABLE;
 #if HAVE_AVX2
-    if (has_avx2())
+    const cpu found = ask_cpu();
+    if (has_avx2(&found))
         mask |= TARN_ISA_AVX2;
 #endif
 #if HAVE_AVX512
-    if ((mask & TARN_ISA_AVX2) && has_fast_avx512())
+    if ((mask & TARN_ISA_AVX2) && has_fast_avx512(&found))
         mask |= TARN_ISA_AVX512;
 #endif
     return mask;

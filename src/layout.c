@@ -216,5 +216,5 @@ tarn_status tarn_check_data(const char *name, const void *data, tarn_dtype dtype
 size_t tarn_view_bytes(const tarn_view *view)
 {
     tarn_extent extent = {0, 0};
-    return tarn_check_view("view", view, &extent, NULL) ? 0 : (size_t)(extent.hi - extent.lo);
+    return tarn_check_view("view", view, &extent, NULL) ? 0 : size_of_bytes(extent.hi - extent.lo);
 }

@@ -238,6 +238,10 @@ tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_vi
                            const tarn_options *options, tarn_error *error)
 {
     tarn_status status;
+    if (!tarn_arithmetic_is_exact())
+        return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
+                         "this tarn was compiled with options that change arithmetic, such as "
+                         "-funsafe-math-optimizations or -ffp-contract=fast: its bits would be wrong");
     if ((status = check_options(options, error)) ||
         (status = tarn_check_pool(pool, x, &plan->problem, error)))
         return status;
@@ -330,7 +334,7 @@ size_t tarn_plan_saved_bytes(const tarn_plan *plan)
 {
     if (!plan || !plan->kernel[TARN_FORWARD_SAVED])
         return 0;
-    return (size_t)plan->extent[OPERAND_SAVED].hi;
+    return size_of_bytes(plan->extent[OPERAND_SAVED].hi);
 }
 
 int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t size)

@@ -4,6 +4,7 @@
  * For every dtype name, such as f32:
  *   f32_s, f32_a      the stored type; the type of sums
  *   f32_load(s)       s as a sum            f32_store(a)   a rounded to nearest even
+ *   f32_zero, f32_add(a, a)                 sums
  *   f32_mean(a, n)    a/n, rounded once     f32_less, f32_nan   comparisons of stored values
  * and for the floating types:
  *   f32_widen(s), f32_narrow(d)   to binary64, exactly; from binary64, rounded once
@@ -29,7 +30,7 @@
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #else
-#pragma GCC optimize("fp-contract=off")
+#pragma GCC optimize("fp-contract=off", "no-math-errno") /* a square root is one instruction */
 #endif
 
 static inline uint32_t bits_of_f32(float value)
@@ -145,25 +146,35 @@ static inline double f64_narrow(double value)
     return f64_store(value);
 }
 
-/* sum/divisor, rounded half to even, exactly; divisor > 0. For two widths of the sum. */
-#define ROUNDED_MEAN(name, wide)                                                                   \
-    static inline wide name(wide sum, int64_t divisor)                                             \
-    {                                                                                              \
-        wide quotient = sum / divisor, rest = sum % divisor;                                       \
-        if (rest < 0) { /* round down first */                                                     \
-            quotient--;                                                                            \
-            rest += divisor;                                                                       \
-        }                                                                                          \
-        wide beyond_half = rest - (divisor - rest);                                                \
-        return quotient + (beyond_half > 0 || (beyond_half == 0 && (quotient & 1)));               \
-    }
+/* Whether quotient + rest/divisor is rounded up, half to even; 0 <= rest < divisor. */
+static inline bool rounds_up(uint64_t quotient, int64_t rest, int64_t divisor)
+{
+    int64_t beyond_half = rest - (divisor - rest);
+    return beyond_half > 0 || (beyond_half == 0 && (quotient & 1));
+}
 
-ROUNDED_MEAN(rounded_mean_i128, tarn_i128)
-ROUNDED_MEAN(rounded_mean_i64, int64_t)
+/* sum/divisor, rounded half to even, exactly; divisor > 0. For two widths of the sum. */
+static inline tarn_wide rounded_mean(tarn_wide sum, int64_t divisor)
+{
+    int64_t rest;
+    tarn_wide quotient = wide_divide(sum, divisor, &rest);
+    return wide_add(quotient, wide_of(rounds_up(wide_low(quotient), rest, divisor)));
+}
+
+static inline int64_t rounded_mean_i64(int64_t sum, int64_t divisor)
+{
+    int64_t quotient = floor_div(sum, divisor);
+    return quotient + rounds_up((uint64_t)quotient, sum - quotient * divisor, divisor);
+}
 
 #define FLOAT_SCALAR(name, stored, sums)                                                           \
     typedef stored name##_s;                                                                       \
     typedef sums name##_a;                                                                         \
+    static const name##_a name##_zero = 0;                                                         \
+    static inline name##_a name##_add(name##_a a, name##_a b)                                      \
+    {                                                                                              \
+        return a + b;                                                                              \
+    }                                                                                              \
     static inline name##_s name##_mean(name##_a sum, int64_t divisor)                              \
     {                                                                                              \
         return name##_store(sum / (name##_a)divisor);                                              \
@@ -200,25 +211,30 @@ FLOAT_SCALAR(bf16, uint16_t, float)
  * beyond the type's range (a given divisor below the number of taps) saturates. */
 #define INTEGER_SCALAR(name, stored, least, greatest)                                              \
     typedef stored name##_s;                                                                       \
-    typedef tarn_i128 name##_a;                                                                    \
+    typedef tarn_wide name##_a;                                                                    \
+    static const tarn_wide name##_zero = WIDE_ZERO;                                                \
     static const stored name##_lowest = least, name##_highest = greatest;                          \
+    static inline name##_a name##_add(name##_a a, name##_a b)                                      \
+    {                                                                                              \
+        return wide_add(a, b);                                                                     \
+    }                                                                                              \
     static inline name##_a name##_load(name##_s value)                                             \
     {                                                                                              \
-        return value;                                                                              \
+        return (least) < 0 ? wide_of((int64_t)value) : wide_of_unsigned((uint64_t)value);          \
     }                                                                                              \
     static inline name##_s name##_store(name##_a sum)                                              \
     {                                                                                              \
-        return sum < name##_lowest    ? name##_lowest                                              \
-               : sum > name##_highest ? name##_highest                                             \
-                                      : (name##_s)sum;                                             \
+        return wide_less(sum, name##_load(name##_lowest))    ? name##_lowest                       \
+               : wide_less(name##_load(name##_highest), sum) ? name##_highest                      \
+                                                             : (name##_s)wide_low(sum);            \
     }                                                                                              \
     static inline name##_s name##_mean(name##_a sum, int64_t divisor)                              \
     {                                                                                              \
-        return name##_store(rounded_mean_i128(sum, divisor));                                      \
+        return name##_store(rounded_mean(sum, divisor));                                           \
     }                                                                                              \
     static inline name##_s name##_mean_i64(int64_t sum, int64_t divisor)                           \
     {                                                                                              \
-        return name##_store(rounded_mean_i64(sum, divisor));                                       \
+        return name##_store(wide_of(rounded_mean_i64(sum, divisor)));                              \
     }                                                                                              \
     static inline bool name##_less(name##_s a, name##_s b)                                         \
     {                                                                                              \

@@ -89,8 +89,7 @@ static inline int64_t least_reading_tap(const tarn_axis *axis, int64_t position)
         return position % axis->stride;
     if (position % axis->gcd != 0)
         return -1;
-    tarn_i128 product = (tarn_i128)(position / axis->gcd % axis->tap_step) * axis->inverse;
-    return (int64_t)(product % axis->tap_step);
+    return mulmod(position / axis->gcd % axis->tap_step, axis->inverse, axis->tap_step);
 }
 
 /* The windows that read cell i, in increasing order. */

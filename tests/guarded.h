@@ -4,21 +4,59 @@
 
 #include "check.h"
 
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 typedef struct {
     char *begin;     /* first usable byte; the page before it is a guard */
     size_t capacity; /* the page behind begin + capacity is a guard */
 } guarded;
 
+#ifdef _WIN32
+static inline size_t page_size(void)
+{
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return info.dwPageSize;
+}
+
+static inline char *map_pages(size_t bytes)
+{
+    return VirtualAlloc(NULL, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+}
+
+static inline bool forbid_page(char *page, size_t bytes)
+{
+    DWORD before;
+    return VirtualProtect(page, bytes, PAGE_NOACCESS, &before) != 0;
+}
+#else
+static inline size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static inline char *map_pages(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static inline bool forbid_page(char *page, size_t bytes)
+{
+    return mprotect(page, bytes, PROT_NONE) == 0;
+}
+#endif
+
 static inline guarded guarded_make(size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) / page * page;
-    char *memory =
-        mmap(NULL, size + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) ||
-        mprotect(memory + page + size, page, PROT_NONE)) {
+    size_t page = page_size(), size = (bytes + page - 1) / page * page;
+    char *memory = map_pages(size + 2 * page);
+    if (!memory || !forbid_page(memory, page) || !forbid_page(memory + page + size, page)) {
         perror("guarded memory");
         exit(2);
     }

@@ -315,17 +315,17 @@ static uint64_t expected_mean(tarn_dtype dtype, double sum, int64_t divisor)
     case TARN_BF16:
         return bf16_mean(single, divisor);
     case TARN_I8:
-        return (uint8_t)i8_mean((tarn_i128)sum, divisor);
+        return (uint8_t)i8_mean(wide_of((int64_t)sum), divisor);
     case TARN_U8:
-        return u8_mean((tarn_i128)sum, divisor);
+        return u8_mean(wide_of((int64_t)sum), divisor);
     case TARN_I16:
-        return (uint16_t)i16_mean((tarn_i128)sum, divisor);
+        return (uint16_t)i16_mean(wide_of((int64_t)sum), divisor);
     case TARN_U16:
-        return u16_mean((tarn_i128)sum, divisor);
+        return u16_mean(wide_of((int64_t)sum), divisor);
     case TARN_I32:
-        return (uint32_t)i32_mean((tarn_i128)sum, divisor);
+        return (uint32_t)i32_mean(wide_of((int64_t)sum), divisor);
     default:
-        return u32_mean((tarn_i128)sum, divisor);
+        return u32_mean(wide_of((int64_t)sum), divisor);
     }
 }
 

@@ -30,8 +30,8 @@ browser)
     ;;
 wasm)
     compile tests
-    for name in test_golden test_seeds; do
-        echo "$name: $(node --no-warnings explorer/run_wasi.mjs $out/wasm/$name.wasm)"
+    for name in test_golden test_seeds hashes; do
+        echo "$name: $(node --no-warnings explorer/run_wasi.mjs $out/wasm/$name.wasm | tail -n 1)"
     done
     ;;
 *)

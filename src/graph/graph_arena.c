@@ -156,7 +156,7 @@ static tarn_status allocate_arena(tarn_program *program, tarn_error *error)
     int64_t bytes;
     if (!checked_add(program->report.arena, ALIGNMENT, &bytes))
         return tarn_no_memory(error);
-    program->memory = program->allocator.allocate(program->allocator.context, (size_t)bytes);
+    program->memory = program->allocator.allocate(program->allocator.context, size_of_bytes(bytes));
     if (!program->memory)
         return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for an arena of %lld bytes",
                          (long long)program->report.arena);

@@ -144,7 +144,7 @@ tarn_status tarn_graph_constant(tarn_graph *graph, const tarn_view *data, tarn_v
     set_dense_like(&d, data);
     if ((status = tarn_check_data("data", data->data, data->dtype, d.node.bytes == 0, error)))
         return status;
-    d.payload_bytes = (size_t)d.node.bytes;
+    d.payload_bytes = size_of_bytes(d.node.bytes);
     if ((status = push(graph, &d, value, error)) == TARN_OK && d.node.bytes > 0)
         gather(data, d.node.payload);
     return status;

@@ -24,7 +24,7 @@ bool tarn_list_reserve(tarn_list *list, int64_t more, size_t item_bytes,
     int64_t room = max_i64(wanted, max_i64(8, list->room <= INT64_MAX / 2 ? 2 * list->room : 0));
     if (!checked_mul(room, (int64_t)item_bytes, &bytes))
         return false;
-    void *items = allocator->allocate(allocator->context, (size_t)bytes);
+    void *items = allocator->allocate(allocator->context, size_of_bytes(bytes));
     if (!items)
         return false;
     if (list->items) {

@@ -16,11 +16,11 @@ enum { BLOCK = 256 };
         for (int64_t begin = 0; begin < count; begin += BLOCK) {                                   \
             int64_t n = min_i64(BLOCK, count - begin);                                             \
             for (int64_t i = 0; i < n; i++)                                                        \
-                sum[i] = 0;                                                                        \
+                sum[i] = name##_zero;                                                              \
             for (int k = 0; k < operands; k++) {                                                   \
                 const name##_s *from = (const name##_s *)(void *)program_at(p, &x[k]) + begin;     \
                 for (int64_t i = 0; i < n; i++)                                                    \
-                    sum[i] += name##_load(from[i]);                                                \
+                    sum[i] = name##_add(sum[i], name##_load(from[i]));                             \
             }                                                                                      \
             for (int64_t i = 0; i < n; i++)                                                        \
                 to[begin + i] = name##_store(sum[i]);                                              \

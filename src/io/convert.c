@@ -6,7 +6,7 @@
 /* An element on its way: every integer, or every floating number, exactly. */
 typedef struct {
     bool whole;
-    tarn_i128 integer;
+    tarn_wide integer;
     double number;
 } value;
 
@@ -28,7 +28,7 @@ static void copy_element(const char *from, bool swapped, char *to, size_t size)
     case dtype: {                                                                                  \
         name##_s stored;                                                                           \
         memcpy(&stored, bytes, sizeof stored);                                                     \
-        return (value){.whole = true, .integer = stored};                                          \
+        return (value){.whole = true, .integer = name##_load(stored)};                             \
     }
 
 static value load(const char *bytes, tarn_dtype dtype)
@@ -51,32 +51,40 @@ static value load(const char *bytes, tarn_dtype dtype)
     }
 }
 
-/* An integer as a double that is odd in its last bit if inexact: rounding it again, to a narrower type,
- * then gives what rounding once would. */
-static double odd_double(tarn_i128 integer)
+/* An integer of the types there are, -2^63 to 2^64 - 1, rounded to a double. */
+static double nearest_double(tarn_wide integer)
 {
-    double nearest = (double)integer;
-    tarn_i128 taken = (tarn_i128)nearest;
-    uint64_t bits = bits_of_f64(nearest);
-    if (taken == integer || (bits & 1))
-        return nearest;
-    bool grow = (integer > taken) == (integer > 0); /* away from zero */
-    return f64_of_bits(grow ? bits + 1 : bits - 1);
+    uint64_t low = wide_low(integer);
+    return wide_less(integer, wide_of(0)) ? -(double)(0 - low) : (double)low;
 }
 
-/* Half to even, within what 128 bits hold; NaN is 0. */
-static tarn_i128 rounded(double number)
+/* As a double that is odd in its last bit if inexact: rounding it again, to a narrower type, then gives
+ * what rounding once would. */
+static double odd_double(tarn_wide integer)
 {
-    const double most = 0x1p100;
+    bool negative = wide_less(integer, wide_of(0));
+    uint64_t size = negative ? 0 - wide_low(integer) : wide_low(integer);
+    double nearest = (double)size;
+    bool above = nearest >= 0x1p64;
+    uint64_t taken = above ? 0 : (uint64_t)nearest, bits = bits_of_f64(nearest);
+    if ((above || taken != size) && !(bits & 1))
+        nearest = f64_of_bits(!above && size > taken ? bits + 1 : bits - 1);
+    return negative ? -nearest : nearest;
+}
+
+/* Half to even, within 65 bits: no type holds more. NaN is 0. */
+static tarn_wide rounded(double number)
+{
+    const double most = 0x1p64;
     if (number != number)
-        return 0;
-    if (number > most || number < -most)
-        return number > 0 ? (tarn_i128)most : -(tarn_i128)most;
-    tarn_i128 below = (tarn_i128)number;
-    if ((double)below > number)
-        below--; /* down, not towards zero */
-    double rest = number - (double)below;
-    return below + (rest > 0.5 || (rest == 0.5 && (below & 1)));
+        return wide_of(0);
+    double size = number < 0 ? -number : number;
+    if (size >= most)
+        return number < 0 ? wide_mul(INT64_MIN, 2) : wide_mul(INT64_MIN, -2);
+    uint64_t below = (uint64_t)size;
+    double rest = size - (double)below;
+    below += rest > 0.5 || (rest == 0.5 && (below & 1));
+    return number < 0 ? wide_negated(wide_of_unsigned(below)) : wide_of_unsigned(below);
 }
 
 #define STORE_FLOAT(dtype, name)                                                                   \
@@ -96,7 +104,7 @@ static void store(value v, tarn_dtype dtype, char *bytes)
 {
     switch (dtype) {
     case TARN_F64: {
-        double stored = v.whole ? (double)v.integer : f64_narrow(v.number);
+        double stored = v.whole ? nearest_double(v.integer) : f64_narrow(v.number);
         memcpy(bytes, &stored, sizeof stored);
         return;
     }

@@ -116,8 +116,10 @@ static int64_t columns_of(const tarn_axis *axis, int64_t n)
     /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
     if (axis->adaptive)
         return min_i64(axis->size, muldiv_ceil(n, axis->whole, axis->windows) + 2);
-    tarn_i128 columns = (tarn_i128)(n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
-    return columns < INT64_MAX ? (int64_t)columns : INT64_MAX;
+    int64_t columns;
+    bool fits = checked_mul(n - 1, axis->stride, &columns) &&
+                checked_add(columns, (axis->kernel - 1) * axis->dilation + 1, &columns);
+    return fits ? columns : INT64_MAX;
 }
 
 /* Channels that go together, in bytes: all, if a tile of all then has as many outputs as its

@@ -18,8 +18,8 @@
 #define MEAN SCALAR(mean)
 #define LESS SCALAR(less)
 #define IS_NAN SCALAR(nan)
-#define ZERO ((A)0)
-#define ADD(a, b) ((a) + (b))
+#define ZERO SCALAR(zero)
+#define ADD SCALAR(add)
 #define DIVIDE(a, b) ((a) / (b))
 #define FROM_COUNT(n) ((A)(n))
 

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# usage: tools/machines.sh [MACHINE]...      all of them, or those named; MACHINES_FLAGS="-O2" for another level than -O1
+# Compiles the library and three tests for each machine, runs them there (in QEMU, Wine, or as they are), and compares the bits with
+# those of this machine. build/machines/results.tsv keeps a line for each, from which --table makes the table of docs/machines.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# name|system|compiler|how it is run; a compiler that begins with "zig " is zig's clang for that target
+machines='
+x86-64|Linux, glibc|gcc|
+x86-64-musl|Linux, musl|zig x86_64-linux-musl|
+i386|Linux, musl|zig x86-linux-musl -mcpu=pentium4|
+i386-gcc|Linux, glibc|i686-linux-gnu-gcc -msse2 -mfpmath=sse|
+aarch64|Linux, glibc|aarch64-linux-gnu-gcc|qemu-aarch64
+aarch64-musl|Linux, musl|zig aarch64-linux-musl|qemu-aarch64
+armhf|Linux, musl|zig arm-linux-musleabihf|qemu-arm
+riscv64|Linux, musl|zig riscv64-linux-musl|qemu-riscv64
+s390x|Linux, musl, big-endian|zig s390x-linux-musl|qemu-s390x
+ppc64le|Linux, musl|zig powerpc64le-linux-musl|qemu-ppc64le
+windows|Windows, x86-64|zig x86_64-windows-gnu|wine
+macos-arm64|macOS, AArch64|zig aarch64-macos|not run
+macos-x86-64|macOS, x86-64|zig x86_64-macos|not run
+wasm32|WASI|clang|node
+'
+out=build/machines
+results=$out/results.tsv
+jobs=$(nproc)
+level=${MACHINES_FLAGS:--O1}
+
+fail() {
+    echo "tools/machines.sh: $*" >&2
+    exit 1
+}
+
+# ---- Building ----
+
+make_zig() {
+    zig=$(echo $out/zig/lib/python3*/site-packages/ziglang/zig)
+    mkdir -p $out/bin
+    for tool in ar ranlib; do
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$PWD/$zig" $tool >$out/bin/$tool
+        chmod +x $out/bin/$tool
+    done
+    export ZIG_GLOBAL_CACHE_DIR=$PWD/$out/zig-cache ZIG_LOCAL_CACHE_DIR=$PWD/$out/zig-cache
+}
+
+# Kernels of families that no emulator here runs are left out, as they would not be tested.
+configure() { # configure <name> <compiler>
+    local name=$1 compiler=$2 flags="$level -DNDEBUG" arguments=()
+    case $compiler in
+    'zig '*)
+        make_zig
+        read -r _ target more <<<"$compiler"
+        arguments=(--toolchain "$PWD/cmake/zig.cmake" -DTARN_ZIG="$PWD/$zig" -DTARN_TARGET="$target" -DTARN_ZIG_TOOLS="$PWD/$out/bin")
+        ;;
+    *)
+        read -r program more <<<"$compiler"
+        arguments=(-DCMAKE_C_COMPILER="$program")
+        [ "$program" = gcc ] || arguments+=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="${program%%-*}" -DCMAKE_EXE_LINKER_FLAGS=-static)
+        ;;
+    esac
+    cmake -S . -B "$out/$name" "${arguments[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS="${more:-}" -DCMAKE_C_FLAGS_RELEASE="$flags" \
+        -DTARN_TESTS=ON -DTARN_WERROR=ON -DTARN_TOOL=OFF -DTARN_EXAMPLES=OFF -DTARN_INSTALL=OFF -DTARN_TESTS_EXACT=OFF -DTARN_SHORT_TESTS=ON \
+        -DTARN_AVX2=OFF >"$out/$name.log" 2>&1
+}
+
+build() { # build <name> <compiler>
+    configure "$1" "$2" && cmake --build "$out/$1" --parallel "$jobs" --target test_seeds test_golden test_kernels hashes tarn >>"$out/$1.log" 2>&1
+}
+
+# ---- Running ----
+
+run() { # run <name> <runner> <program> <argument>...
+    local name=$1 runner=$2 program=$out/$1/tests/$3
+    shift 3
+    [ -e "$program" ] || program=$program.exe
+    case $runner in
+    wine) WINEDEBUG=-all WINEPREFIX=$PWD/$out/wine "$wine" "$program" "$@" 2>>"$out/$name.log" | tr -d '\r' ;;
+    *) $runner "$program" "$@" 2>>"$out/$name.log" ;;
+    esac
+}
+
+# The sweeps that take seconds in an emulator, too.
+short_sweeps='1-D named found adaptive'
+
+test_machine() { # test_machine <name> <runner>: sets golden, seeds, kernels, hash
+    local counted=0 line
+    golden=$(run "$1" "$2" test_golden | tail -n 1) && seeds=$(run "$1" "$2" test_seeds | tail -n 1) &&
+        hash=$(run "$1" "$2" hashes | tail -n 1) || return 1
+    for sweep in $short_sweeps; do
+        line=$(run "$1" "$2" test_kernels 1 "$sweep" | tail -n 1) || return 1
+        counted=$((counted + ${line%% *}))
+    done
+    kernels="$counted passed"
+}
+
+version_of() { # version_of <compiler>
+    case $1 in
+    'zig '*) make_zig && echo "clang $("$zig" clang --version | sed -n 's/.*clang version \([0-9.]*\).*/\1/p') (zig $("$zig" version))" ;;
+    clang*) clang --version | sed -n '1s/.*clang version \([0-9.]*\).*/clang \1/p' ;;
+    *) echo "gcc $(${1%% *} -dumpfullversion)" ;;
+    esac
+}
+
+note() { # note <name> <system> <compiler> <runner> <golden> <seeds> <kernels> <hash>
+    touch $results
+    grep -v "^$1	" $results >$results.new || true
+    (IFS=$'\t' && echo "$*") >>$results.new
+    mv $results.new $results
+    printf '%-13s %s | %s | %s | %s | %s\n' "$1" "$4" "$5" "$6" "$7" "$8"
+}
+
+do_wasm() {
+    tools/explorer.sh wasm >$out/wasm32.log 2>&1 || return 1
+    golden=$(sed -n 's/^test_golden: //p' $out/wasm32.log) && seeds=$(sed -n 's/^test_seeds: //p' $out/wasm32.log) &&
+        hash=$(sed -n 's/^hashes: //p' $out/wasm32.log)
+    kernels='not run: no memory protection'
+}
+
+do_machine() { # do_machine <name> <system> <compiler> <runner>
+    echo "-- $1"
+    if [ "$1" = wasm32 ]; then
+        do_wasm || return 1
+    else
+        build "$1" "$3" || return 1
+        golden='not run' seeds='not run' kernels='not run' hash='not run'
+        [ "$4" = 'not run' ] || test_machine "$1" "$4" || return 1
+    fi
+    note "$1" "$2" "$(version_of "$3")" "${4:-as it is}" "$golden" "$seeds" "$kernels" "${hash##* }"
+}
+
+# ---- The table ----
+
+table() {
+    echo '| machine | system | compiler | run | test_golden | test_seeds | kernels, by memcmp | hash of 4000 problems |'
+    echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
+    while IFS='|' read -r name _; do
+        [ -z "$name" ] || awk -F'\t' -v name="$name" '$1 == name { gsub(/, 0 failed/, ""); print "| " $1 " | " $2 " | " $3 " | " $4 " | " $5 " | " $6 " | " $7 " | `" $8 "` |" }' $results
+    done <<<"$machines" | sed 's/`not run`/not run/'
+}
+
+mkdir -p $out
+if [ "${1:-}" = --table ]; then
+    table
+    exit
+fi
+[ $# -gt 0 ] || set -- $(sed -n 's/^\([^|]*\)|.*/\1/p' <<<"$machines")
+wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
+failed=
+for name; do
+    line=$(grep "^$name|" <<<"$machines") || fail "no machine '$name'; there are:$(sed -n 's/^\([^|]*\)|.*/ \1/p' <<<"$machines" | tr -d '\n')"
+    IFS='|' read -r _ system compiler runner <<<"$line"
+    do_machine "$name" "$system" "$compiler" "$runner" || {
+        failed="$failed $name"
+        echo "   FAILED: the end of $out/$name.log:"
+        tail -n 15 "$out/$name.log" | sed 's/^/   /'
+    }
+done
+hashes=$(awk -F'\t' '$8 != "not run" { print $8 }' $results | sort -u | wc -l)
+[ "$hashes" -eq 1 ] || fail "$hashes different hashes in $results"
+[ -z "$failed" ] || fail "failed:$failed"
+echo "all the same bits: $(awk -F'\t' '$8 != "not run"' $results | wc -l) machines, hash $(awk -F'\t' '$8 != "not run" { print $8; exit }' $results)"
