@@ -143,6 +143,31 @@ static void test_large_plans(void)
         check_choice(problems[k]);
 }
 
+/* Taps that 32 bits cannot count, and sums that f64 cannot hold, are the specification's alone. */
+static void test_only_specification(void)
+{
+    static const char *const problems[] = {"max global f32 1x4000000000x1000000",
+                                           "avg k2s2 u64 1x4x4",
+                                           "min k100000s1 i8 1x4000000x100000"};
+    for (int n = 0; n < 3; n++) {
+        tarn_pool pool;
+        tarn_view x;
+        tarn_plan *plan;
+        GOOD(tarn_problem_parse(problems[n], &pool, &x, &error));
+        GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+        for (int k = 0; k < tarn_kernel_row_count; k++) {
+            const tarn_kernel_row *row = &tarn_kernel_rows[k];
+            bool accepts = row->accepts(&plan->problem, TARN_FORWARD_INDICES) ||
+                           row->accepts(&plan->problem, TARN_VJP);
+            bool linear = row->engine == ENGINE_BACKWARD_MEAN && pool.op == TARN_AVG;
+            CHECK(accepts == (row->engine == ENGINE_SPEC || linear ||
+                              (row->engine == ENGINE_TIES && pool.ties != TARN_TIES_FIRST)),
+                  "%s: %s", problems[n], row->name);
+        }
+        tarn_plan_destroy(plan);
+    }
+}
+
 /* What a pass moves, in how many parts, and why, for everything that the sentence can say. */
 static void no_threads(void *context, int parts, void (*body)(void *argument, int index),
                        void *argument)
@@ -181,6 +206,7 @@ int main(void)
     test_views();
     test_calls();
     test_large_plans();
+    test_only_specification();
     test_explanations();
     return finish_checks();
 }

@@ -133,7 +133,10 @@ for group; do
         need llvm-19 has llvm-cov-19
         need libclang-rt-19-dev sh -c 'echo "int main(void) { return 0; }" | clang-19 -fprofile-instr-generate -x c - -o /dev/null'
         ;;
-    analysis) need cppcheck has cppcheck ;;
+    analysis)
+        need cppcheck has cppcheck
+        need clang-tidy-19 has clang-tidy-19
+        ;;
     format) need clang-format has clang-format ;;
     bench) need python3 has python3 ;;
     peers)

@@ -102,8 +102,8 @@ bool tarn_read_axes(const char *text, int64_t *lo, int64_t *hi, int *count)
         if (hi && *text == ':' && (text++, !take_integer(&text, &hi[found])))
             return false;
         found++;
-    } while (*text == ',' && text++);
-    if (*text != '\0' || (found > 1 && *count > 1 && found != *count))
+    } while (*text++ == ',');
+    if (text[-1] != '\0' || (found > 1 && *count > 1 && found != *count))
         return false;
     for (int a = found; a < TARN_MAX_SPATIAL; a++) {
         lo[a] = lo[0];
@@ -122,8 +122,8 @@ bool tarn_read_shape(const char *text, int *rank, int64_t *shape)
     do {
         if (*rank == TARN_MAX_RANK || !take_integer(&text, &shape[(*rank)++]))
             return false;
-    } while (*text == 'x' && text++);
-    return *text == '\0';
+    } while (*text++ == 'x');
+    return text[-1] == '\0';
 }
 
 bool tarn_read_dtype(const char *text, tarn_dtype *dtype)

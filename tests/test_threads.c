@@ -1,0 +1,123 @@
+/* The library's own threads: several callers at once, jobs within jobs, processes that fork, threads that
+ * cannot be started. Whatever happens, the bits are those of one thread. */
+#define _POSIX_C_SOURCE 200809L /* fork, setrlimit */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CALLERS = 4, SIDE = 256 };
+#ifdef TARN_SHORT_TESTS
+enum { RUNS = 30 };
+#else
+enum { RUNS = 200 };
+#endif
+
+static float x[SIDE * SIDE], expected[SIDE * SIDE];
+static tarn_plan *plan; /* of many parts; runs may share it */
+
+static bool run_is_right(float *y)
+{
+    memset(y, POISON, sizeof expected);
+    return tarn_forward(plan, x, y, NULL, NULL) == TARN_OK &&
+           memcmp(y, expected, sizeof expected) == 0;
+}
+
+static void *call_again(void *argument)
+{
+    float *y = malloc(sizeof expected);
+    bool *right = argument;
+    for (int k = 0; k < RUNS; k++)
+        *right &= run_is_right(y);
+    free(y);
+    return NULL;
+}
+
+static void test_callers(void)
+{
+    pthread_t threads[CALLERS];
+    bool right[CALLERS];
+    for (int k = 0; k < CALLERS; k++) {
+        right[k] = true;
+        if (pthread_create(&threads[k], NULL, call_again, &right[k]))
+            abort();
+    }
+    for (int k = 0; k < CALLERS; k++) {
+        pthread_join(threads[k], NULL);
+        CHECK(right[k], "caller %d of %d", k, CALLERS);
+    }
+}
+
+/* A part that has parts itself. */
+static tarn_executor outer;
+
+static void run_inside(void *argument, int index)
+{
+    float *y = malloc(sizeof expected);
+    ((bool *)argument)[index] = run_is_right(y);
+    free(y);
+}
+
+static void test_nested(void)
+{
+    bool right[CALLERS] = {false};
+    outer.parallel_for(outer.context, CALLERS, run_inside, right);
+    for (int k = 0; k < CALLERS; k++)
+        CHECK(right[k], "part %d", k);
+}
+
+/* A child has none of its parent's threads and starts its own, or does without: the limit is of the processes
+ * and threads of a user, which root does not feel. */
+#ifndef __SANITIZE_THREAD__ /* which dies of a child that starts threads */
+static void test_forks(void)
+{
+    float *y = malloc(sizeof expected);
+    for (int starve = 0; starve < 2; starve++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct rlimit none = {0, 0};
+            if (starve && (setrlimit(RLIMIT_NPROC, &none) || (getuid() == 0 && setuid(65534))))
+                _exit(2);
+            for (int k = 0; k < 20; k++)
+                if (!run_is_right(y))
+                    _exit(1);
+            _exit(0);
+        }
+        int status = -1;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+                  WEXITSTATUS(status) == 0,
+              "child %d: status %d", starve, status);
+        CHECK(run_is_right(y), "the parent, after child %d", starve);
+    }
+    free(y);
+}
+#endif
+
+int main(void)
+{
+    tarn_pool pool = tarn_max_pool2d_padded(3, 3, 1, 1);
+    tarn_view view = tarn_view_dense(NULL, TARN_F32, 2, (int64_t[]){SIDE, SIDE});
+    tarn_options options = tarn_options_default();
+    tarn_plan *serial;
+    rng r = {3};
+    for (int k = 0; k < SIDE * SIDE; k++)
+        x[k] = (float)rng_unit(&r);
+    if (tarn_plan_create(&serial, &pool, &view, NULL, NULL) ||
+        tarn_forward(serial, x, expected, NULL, NULL) ||
+        tarn_executor_threads(CALLERS, &outer, NULL))
+        abort();
+    options.executor = outer;
+    options.executor.grain = 1; /* parts, however small */
+    if (tarn_plan_create(&plan, &pool, &view, &options, NULL))
+        abort();
+    test_callers();
+    test_nested();
+#ifndef __SANITIZE_THREAD__
+    test_forks();
+#endif
+    tarn_plan_destroy(serial);
+    tarn_plan_destroy(plan);
+    return finish_checks();
+}
