@@ -375,6 +375,56 @@ static void test_runs(void)
     tarn_graph_destroy(graph);
 }
 
+/* ---- Memory that is not clean --------------------------------------------------------------- */
+
+static void *allocate_poisoned(void *context, size_t bytes)
+{
+    (void)context;
+    void *memory = malloc(bytes);
+    return memory ? memset(memory, POISON, bytes) : NULL;
+}
+
+static void release_plainly(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+/* Who reads beyond what was written finds no handle there, and no zero. */
+static void test_poisoned_memory(void)
+{
+    static const char *const texts[] = {
+        "x = input f32 1x4x4\nz = input f32 1x4x4\ny = custom product x z f32 1x4x4\nreturn y",
+        "x = input f32 1x4x4\nz = input f32 1x4x4\na = max x kernel=3 stride=1 pad=1\n"
+        "y = add a z\nreturn y",
+        "x = input f32 1x4x4\nz = input f32 1x4x4\na = avg x kernel=2\nb = smooth z kernel=2\n"
+        "y = concat a b a b axis=2\nreturn y",
+        "x = input f32 1x4x4\nz = input f32 1x4x4\na = scale x factor=3\nb = pad z pad=1\n"
+        "c = unpad b pad=1\nd = add a c\ny = reshape d 16\nreturn y",
+    };
+    float x[16], z[16], results[2][3][2][16];
+    for (int k = 0; k < 16; k++)
+        x[k] = (float)(k * 5 % 7), z[k] = (float)(k * 3 % 11) - 4;
+    for (size_t n = 0; n < sizeof texts / sizeof *texts; n++) {
+        memset(results, 0, sizeof results);
+        for (int poisoned = 0; poisoned < 2; poisoned++) {
+            tarn_options options = tarn_options_default();
+            if (poisoned)
+                options.allocator = (tarn_allocator){allocate_poisoned, release_plainly, NULL};
+            GOOD(tarn_graph_load(&graph, texts[n], strlen(texts[n]), resolve_product, NULL,
+                                 &options.allocator, &error));
+            const void *in[2] = {x, z}, *back[1] = {x};
+            float(*to)[2][16] = results[poisoned];
+            GOOD(tarn_graph_forward(graph, in, (void *[]){to[0][0]}, &options, &error));
+            GOOD(tarn_graph_jvp(graph, in, in, NULL, (void *[]){to[1][0]}, &options, &error));
+            GOOD(tarn_graph_vjp(graph, in, back, NULL, (void *[]){to[2][0], to[2][1]}, &options,
+                                &error));
+            tarn_graph_destroy(graph);
+        }
+        CHECK(memcmp(results[0], results[1], sizeof results[0]) == 0, "%s", texts[n]);
+    }
+}
+
 int main(void)
 {
     test_unused_members();
@@ -386,5 +436,6 @@ int main(void)
     test_nearly_same_pools();
     test_drawings();
     test_runs();
+    test_poisoned_memory();
     return finish_checks();
 }

@@ -102,7 +102,7 @@ def prepare():
     BUILD.mkdir(exist_ok=True)
     if not (BUILD / "venv").exists():
         (BUILD / "venv").symlink_to(ROOT / "build" / "venv")
-    for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_EXAMPLES=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+    for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_TOOL=ON", "-DTARN_EXAMPLES=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
                   ["cmake", "--build", "build"]):
         done = run(words, cwd=WORK)
         if done.returncode:
