@@ -13,7 +13,7 @@ export RESULTS ?= build/bench/results
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
 .PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz \
-    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-reproducible \
+    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-reproducible \
     bench bench-peers bench-counts bench-population explorer pictures python wheel install docs format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
@@ -109,7 +109,7 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
 
-check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
 
 check-sanitizers: ## All tests with the undefined-behaviour and memory sanitizers (make test has address and thread)
 	@tools/setup.sh build test

@@ -111,7 +111,7 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan);
 static inline int64_t cells_of(const tarn_axis *axis, int64_t n)
 {
     int64_t cells;
-    if (axis->adaptive) /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
+    if (axis->adaptive) /* with q = whole/windows, window o lies between o*q - 1 and (o+1)*q + 1 */
         cells = muldiv_ceil(n, axis->whole, axis->windows) + 2;
     else
         cells = (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
