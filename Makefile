@@ -13,7 +13,7 @@ export RESULTS ?= build/bench/results
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
 .PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz \
-    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-reproducible \
+    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-dask check-pieces check-reproducible \
     bench bench-peers bench-counts bench-population explorer pictures python wheel install docs format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
@@ -109,7 +109,7 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
 
-check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-dask check-pieces check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
 
 check-sanitizers: ## All tests with the undefined-behaviour and memory sanitizers (make test has address and thread)
 	@tools/setup.sh build test
@@ -137,6 +137,10 @@ check-coverage: ## Lines, branches and conditions that the tests reach; must not
 check-reproducible: ## Two builds in different folders must have the same bytes
 	@tools/setup.sh build
 	tools/reproducible.sh
+
+check-dask: ## 200 random problems, 10 random chunkings, 3 schedulers of dask; workers that are killed
+	@tools/setup.sh build python
+	@tools/python.sh dask
 
 MUTANTS ?= 200
 check-mutation: ## Small changes to the library, one at a time, that tests must notice (MUTANTS=200)

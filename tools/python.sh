@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# usage: tools/python.sh <install|wheel|test>
+# usage: tools/python.sh <install|wheel|test|dask>
 #   install  the package into build/venv, with NumPy
 #   wheel    a wheel and a source distribution into build/dist
 #   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
+#   dask     install, and run the long tests of tarn.dask
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,14 +38,20 @@ wheel)
     $venv/python -m build --no-isolation --outdir build/dist .
     ;;
 test)
-    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx zarr ome-zarr-models distributed
+    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx zarr ome-zarr-models distributed xarray astropy scikit-image
     # The package is tested here; the kernels, which give the same bits, by the other stages.
     install build/python-test -Ccmake.define.TARN_AVX2=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
     # Two at a time: the differential test alone takes half of the time.
     $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
     ;;
+dask)
+    need ml_dtypes pytest pytest-xdist distributed
+    install build/python
+    TARN_LONG_TESTS=1 $venv/python -m pytest -q -n 2 python/tests/scale/test_dask.py
+    $venv/python -m pytest -q python/tests/scale/killed_worker.py
+    ;;
 *)
-    sed -n '2,5s/^# //p' "$0" >&2
+    sed -n '2,6s/^# //p' "$0" >&2
     exit 2
     ;;
 esac

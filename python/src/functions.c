@@ -489,6 +489,21 @@ static PyObject *get_num_threads(PyObject *module, PyObject *unused)
                                                 : 1);
 }
 
+/* Where the nodes of the tree of n terms end that make up the terms [lo,hi) [P4]. */
+static PyObject *nodes(PyObject *module, PyObject *args)
+{
+    (void)module;
+    long long n, lo, hi;
+    int64_t ends[TARN_MAX_NODES];
+    if (!PyArg_ParseTuple(args, "LLL", &n, &lo, &hi))
+        return NULL;
+    int count = tarn_nodes(n, lo, hi, ends);
+    if (count == 0)
+        return PyErr_Format(PyExc_ValueError, "%lld to %lld is no part of a list of %lld", lo, hi,
+                            n);
+    return make_tuple(count, ends);
+}
+
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
 PyMethodDef functions[] = {
     {"sliding", FAST(sliding), NULL},
@@ -506,6 +521,7 @@ PyMethodDef functions[] = {
     {"pad", FAST(pad), NULL},
     {"unpad", FAST(unpad), NULL},
     {"unpool", FAST(unpool), NULL},
+    {"nodes", nodes, METH_VARARGS, NULL},
     {"set_num_threads", set_num_threads, METH_O, NULL},
     {"set_threads_here", set_threads_here, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},

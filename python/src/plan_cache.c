@@ -5,7 +5,7 @@
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
-#define POOL_WORDS (11 + 6 * TARN_MAX_SPATIAL)
+#define POOL_WORDS (11 + 10 * TARN_MAX_SPATIAL)
 #define VIEW_WORDS (3 + 2 * TARN_MAX_RANK)
 
 typedef struct {
@@ -37,10 +37,11 @@ static void add_pool(plan_key *key, const tarn_pool *pool)
     add_word(key, beta);
     add_word(key, power);
     add_words(key, pool->reserved, 4);
-    const int64_t *numbers[] = {pool->kernel, pool->stride, pool->dilation,
-                                pool->pad_lo, pool->pad_hi, pool->out};
+    const int64_t *numbers[] = {pool->kernel, pool->stride, pool->dilation, pool->pad_lo,
+                                pool->pad_hi, pool->out,    pool->whole,    pool->origin,
+                                pool->first,  pool->count};
     int spatial = pool->spatial > 0 && pool->spatial <= TARN_MAX_SPATIAL ? pool->spatial : 0;
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < 10; k++)
         add_words(key, numbers[k], spatial);
 }
 

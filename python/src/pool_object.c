@@ -274,6 +274,93 @@ static PyObject *pool_output_shape(PyObject *object, PyObject *sizes)
     return make_tuple(y.rank, y.shape);
 }
 
+/* Slices of a box, counted from those of another, or from 0. */
+static PyObject *make_slices(int rank, const tarn_box *box, const tarn_box *from)
+{
+    PyObject *slices = PyTuple_New(rank);
+    for (int k = 0; slices && k < rank; k++) {
+        int64_t base = from ? from->lo[k] : 0;
+        PyObject *lo = PyLong_FromLongLong(box->lo[k] - base);
+        PyObject *hi = lo ? PyLong_FromLongLong(box->hi[k] - base) : NULL;
+        PyObject *slice = hi ? PySlice_New(lo, hi, NULL) : NULL;
+        Py_XDECREF(lo);
+        Py_XDECREF(hi);
+        if (!slice || PyTuple_SetItem(slices, k, slice))
+            Py_CLEAR(slices);
+    }
+    return slices;
+}
+
+/* A slice for each axis of the tensor, or for the first of them. */
+static int parse_box(PyObject *object, const tarn_view *written, tarn_box *box)
+{
+    Py_ssize_t given = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
+    if (given < 0 || given > written->rank)
+        return raise_argument("box must be a tuple of at most %d slices", written->rank);
+    for (int k = 0; k < written->rank; k++) {
+        Py_ssize_t lo = 0, hi = PY_SSIZE_T_MAX, step = 1;
+        if (k < given && PySlice_Unpack(PyTuple_GetItem(object, k), &lo, &hi, &step))
+            return -1;
+        if (step != 1)
+            return raise_argument("the step of slice %d is not 1", k);
+        PySlice_AdjustIndices((Py_ssize_t)written->shape[k], &lo, &hi, step);
+        box->lo[k] = lo;
+        box->hi[k] = hi;
+    }
+    return 0;
+}
+
+static int parse_pass(const char *word, tarn_pass *pass)
+{
+    static const struct {
+        const char *word;
+        tarn_pass pass;
+    } passes[] = {{"forward", TARN_FORWARD},
+                  {"indices", TARN_FORWARD_INDICES},
+                  {"jvp", TARN_JVP},
+                  {"vjp", TARN_VJP}};
+    for (size_t k = 0; k < sizeof passes / sizeof *passes; k++)
+        if (strcmp(word, passes[k].word) == 0) {
+            *pass = passes[k].pass;
+            return 0;
+        }
+    return raise_argument("pass_ is 'forward', 'indices', 'jvp' or 'vjp'");
+}
+
+static PyObject *pool_piece(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"shape", "box", "pass_", NULL};
+    pool_object *self = (pool_object *)object;
+    PyObject *sizes, *slices;
+    const char *word = "forward";
+    int64_t shape[TARN_MAX_RANK];
+    tarn_pass pass = TARN_FORWARD;
+    tarn_box box, x_box, y_box;
+    tarn_pool piece;
+    tarn_view y;
+    tarn_error error;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|s", names, &sizes, &slices, &word) ||
+        parse_pass(word, &pass))
+        return NULL;
+    int rank = parse_shape(sizes, shape);
+    if (rank < 0)
+        return NULL;
+    tarn_view x = tarn_view_dense(NULL, TARN_F32, rank, shape);
+    if (tarn_output_view(&self->pool, &x, &y, &error))
+        return raise_error(self->state, &error);
+    const tarn_view *written = pass == TARN_VJP ? &x : &y;
+    if (parse_box(slices, written, &box))
+        return NULL;
+    if (tarn_piece(&self->pool, &x, pass, &box, &piece, &x_box, &y_box, &error))
+        return raise_error(self->state, &error);
+    PyObject *made = pool_create(self->state->pool_type, self->state, &piece);
+    return made
+               ? Py_BuildValue("(NNNN)", made, make_slices(rank, &x_box, NULL),
+                               make_slices(y.rank, &y_box, NULL),
+                               make_slices(written->rank, &box, pass == TARN_VJP ? &x_box : &y_box))
+               : NULL;
+}
+
 /* One line for each pass that the plan has. */
 static PyObject *explain_plan(const tarn_plan *plan)
 {
@@ -332,6 +419,15 @@ static PyMethodDef pool_methods[] = {
      "The gradient of x for the gradient gy of the result: J(x)' gy."},
     {"output_shape", pool_output_shape, METH_O,
      "output_shape($self, shape, /)\n--\n\nThe shape of the result for an input of that shape."},
+    {"piece", KEYWORDS(pool_piece),
+     "piece($self, shape, box, pass_='forward')\n--\n\n"
+     "What computes a box of the result for an input of that shape, with the bits of one call.\n\n"
+     "``box`` is a tuple of slices: of x's gradient if ``pass_`` is 'vjp', otherwise of the "
+     "result\n"
+     "('forward', 'indices' or 'jvp'). Returns (pool, x, y, keep): the pool to call, the slices "
+     "of\n"
+     "x (also of dx and x's gradient) and of the result (also of gy) that belong to the call, and\n"
+     "the slices of what it returns that are the box."},
     {"explain", KEYWORDS(pool_explain),
      "explain($self, shape, dtype='f32')\n--\n\n"
      "Which kernel each pass would run on a dense input, and the bytes it moves."},

@@ -21,8 +21,9 @@ from .pools import __all__ as _objects
 __all__ = ["Error", "Graph", *_functions, *_objects]
 
 _BRIDGES = {"torch": "PyTorch 2.6 or later", "jax": "JAX", "onnx": "ONNX",
-            "pyramid": "zarr 3.1 or later"}
-_OTHER_NAMES = {"pyramid": "zarr"}  # modules whose library has another name
+            "pyramid": "zarr 3.1 or later", "dask": "dask 2025.1 or later", "xarray": "xarray",
+            "reduce": "NumPy"}
+_OTHER_NAMES = {"pyramid": "zarr", "reduce": "numpy"}  # modules whose library has another name
 
 
 def __getattr__(name):

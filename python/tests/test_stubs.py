@@ -24,9 +24,10 @@ def definitions(module):
             yield node
 
 
-@pytest.mark.parametrize("name", ("errors", "functional", "pools", "torch", "jax", "onnx"))
+@pytest.mark.parametrize("name", ("errors", "functional", "pools", "torch", "jax", "onnx",
+                                  "dask", "reduce", "xarray"))
 def test_stub_matches(name):
-    if name in ("jax", "onnx"):
+    if name in ("jax", "onnx", "dask", "xarray"):
         pytest.importorskip(name)
     module = importlib.import_module(f"tarn.{name}")
     named = {node.name for node in definitions(module)}

@@ -164,6 +164,9 @@ tarn_status tarn_graph_pool(tarn_graph *graph, tarn_value x, const tarn_pool *po
     if ((status = check_operands(graph, 1, &x, value, error)) ||
         (status = tarn_plan_init(&plan, pool, &graph_node(graph, x)->view, NULL, error)))
         return status;
+    for (int a = 0; a < pool->spatial; a++)
+        if (pool->whole[a] != 0)
+            return tarn_fail(error, TARN_BAD_ARGUMENT, a, "a graph pools whole tensors, no pieces");
     set_dense_like(&d, &plan.view[TARN_Y]);
     return push(graph, &d, value, error);
 }

@@ -1,0 +1,94 @@
+"""One reducer for the block functions of dask, xarray, astropy and scikit-image."""
+
+import dask.array as da
+import numpy
+import pytest
+import xarray
+
+import tarn
+
+X = numpy.random.default_rng(3).standard_normal((12, 21)).astype("float32")
+PAIRS = [(tarn.reduce.mean, tarn.AvgPool), (tarn.reduce.max, tarn.MaxPool),
+         (tarn.reduce.min, tarn.MinPool),
+         (tarn.reduce.sum, lambda k: tarn.AvgPool(k, divisor_override=1))]
+
+
+@pytest.mark.parametrize("function, kind", PAIRS)
+def test_coarsen(function, kind):
+    expected = kind((3, 7))(X)
+    for chunks in ((12, 21), (6, 7), (3, 14)):
+        made = da.coarsen(function, da.from_array(X, chunks), {0: 3, 1: 7})
+        assert made.dtype == X.dtype
+        assert made.compute().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("function, kind", PAIRS)
+@pytest.mark.parametrize("chunks", (None, {"y": 5, "x": 4}))
+def test_xarray(function, kind, chunks):
+    a = xarray.DataArray(X, dims=("y", "x"))
+    a = a if chunks is None else a.chunk(chunks)
+    made = a.coarsen(y=3, x=7).reduce(function)
+    assert made.values.tobytes() == kind((3, 7))(X).tobytes()
+    rolled = a.rolling(x=3).reduce(function).values[:, 2:]
+    assert rolled.tobytes() == numpy.ascontiguousarray(_sliding(kind)(X)).tobytes()
+
+
+def _sliding(kind):
+    pool = kind((1, 3))
+    return tarn.Pool.parse(pool.text.replace("s1,3", "s1,1"))
+
+
+@pytest.mark.parametrize("function, kind", PAIRS)
+def test_block_reduce(function, kind):
+    expected = kind((3, 7))(X)
+    astropy = pytest.importorskip("astropy.nddata")
+    measure = pytest.importorskip("skimage.measure")
+    assert astropy.block_reduce(X, (3, 7), function).tobytes() == expected.tobytes()
+    assert measure.block_reduce(X, (3, 7), function).tobytes() == expected.tobytes()
+
+
+def test_axes_and_types():
+    assert tarn.reduce.mean(X).shape == () and tarn.reduce.mean(X, axis=-1).shape == (12,)
+    assert tarn.reduce.max(X, axis=0, keepdims=True).shape == (1, 21)
+    u = numpy.full((4, 4), 255, "uint8")
+    assert tarn.reduce.sum(u) == 16 * 255 and tarn.reduce.mean(u) == 255
+    assert tarn.reduce.sum(u).dtype == "uint64" and tarn.reduce.mean(u).dtype == "uint8"
+
+
+def test_no_copy():
+    view = numpy.lib.stride_tricks.sliding_window_view(numpy.arange(1000000.0), 1000)
+    assert tarn.reduce.max(view[:4], axis=1).tolist() == [999, 1000, 1001, 1002]
+    assert tarn.reduce.mean(numpy.broadcast_to(1.0, (1 << 20, 3)), axis=0).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("edge", ("exact", "trim", "keep"))
+@pytest.mark.parametrize("chunks", (None, {"y": 5, "x": 4}))
+def test_accessor(edge, chunks):
+    import tarn.xarray  # noqa: F401
+    y, x = (3, 7) if edge == "exact" else (5, 4)
+    a = xarray.DataArray(X, dims=("y", "x"), name="t", attrs={"units": "K"},
+                         coords={"y": numpy.arange(12.0), "x": numpy.arange(21.0) ** 2,
+                                 "height": 2.0, "both": (("y", "x"), X)})
+    a = a if chunks is None else a.chunk(chunks)
+    made = a.tarn.pool("avg", y=y, x=x, edge=edge)
+    expected = tarn.AvgPool((y, x), ceil_mode=edge == "keep", count_include_pad=False)(X)
+    assert made.values.tobytes() == expected.tobytes()
+    assert made.name == "t" and made.attrs == {"units": "K"} and made.dims == ("y", "x")
+    like = a.coarsen(y=y, x=x, boundary={"keep": "pad"}.get(edge, edge)).mean()
+    assert set(made.coords) == set(like.coords)
+    for name in like.coords:
+        numpy.testing.assert_array_equal(made[name], like[name])
+    numpy.testing.assert_allclose(made, like, rtol=1e-5, atol=1e-6)
+    other = a.transpose("x", "y").tarn.pool("max", {"y": y}, edge=edge)
+    assert other.dims == ("x", "y") and other.shape == (21, made.shape[0])
+
+
+def test_accessor_errors():
+    import tarn.xarray  # noqa: F401
+    a = xarray.DataArray(X, dims=("y", "x"))
+    for match, call in [("do not fill", lambda: a.tarn.pool("avg", y=5)),
+                        ("not one of the dimensions", lambda: a.tarn.pool("avg", z=5)),
+                        ("edge is 'wrap'", lambda: a.tarn.pool("avg", y=3, edge="wrap")),
+                        ("op is 'median'", lambda: a.tarn.pool("median", y=3))]:
+        with pytest.raises(ValueError, match=match):
+            call()
