@@ -7,14 +7,15 @@ BENCH_ARGS ?=
 PEER_ARGS ?=
 COUNT_ARGS ?=
 POPULATION_ARGS ?=
+PYRAMID_ARGS ?=
 export RESULTS ?= build/bench/results
 
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
 .PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz \
-    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-dask check-pieces check-reproducible \
-    bench bench-peers bench-counts bench-population explorer pictures python wheel install docs format clean help
+    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-dask check-pieces check-reproducible check-pyramid \
+    bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install docs format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
 configure = cmake --preset release -DTARN_TESTS=OFF
@@ -147,6 +148,11 @@ check-mutation: ## Small changes to the library, one at a time, that tests must 
 	@tools/setup.sh build test
 	tools/mutate.py --count $(MUTANTS)
 
+KILLS ?= 20
+check-pyramid: ## Kill the drivers and workers of pyramids, again and again (KILLS=20)
+	@tools/setup.sh build python
+	@tools/python.sh pyramid $(KILLS)
+
 bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench
 	$(configure)
@@ -172,6 +178,12 @@ bench-population: ## Measure random problems beside PyTorch and oneDNN (SEED=1 C
 	$(configure)
 	$(build) --target tarn_bench_parts
 	@tools/bench.sh population $(POPULATION_ARGS)
+
+bench-pyramid: ## Measure pyramids beside other writers (PYRAMID_ARGS='--mib 1024 --rounds 5')
+	@tools/setup.sh build bench pyramid
+	$(configure)
+	$(build) --target tarn_static
+	@tools/bench.sh pyramid $(PYRAMID_ARGS)
 
 pictures: ## Draw the pictures of docs/tutorial.md again, and what its commands print
 	@tools/setup.sh build pictures

@@ -154,6 +154,9 @@ const char *tool_suggest_command(const char *name, bool pools)
 bool tool_complain_command(tarn_complaint *complaint, const char *name)
 {
     const char *meant = tool_suggest_command(name, false);
+    if (strcmp(name, "pyramid") == 0)
+        return tarn_complain(complaint, BAD_USAGE,
+                             "pyramids are written by the Python package: python -m tarn pyramid");
     if (meant)
         return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s': did you mean %s?",
                              name, meant);

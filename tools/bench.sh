@@ -3,9 +3,10 @@
 #        tools/bench.sh peers [arguments of bench/peers/run_peers.py]
 #        tools/bench.sh counts [rows]
 #        tools/bench.sh population [arguments of bench/population/run_population.py]
+#        tools/bench.sh pyramid [arguments of bench/pyramid/run_pyramid.py]
 # Runs a measurement and writes numbers, tables and plots to a folder named after the CPU, below
-# $RESULTS (build/bench/results). What `make bench`, `make bench-peers`, `make bench-counts` and
-# `make bench-population` call. A population has SEED=n (1) and COUNT=n (120); it may be another
+# $RESULTS (build/bench/results). What `make bench`, `make bench-peers`, `make bench-counts`,
+# `make bench-population` and `make bench-pyramid` call. A population has SEED=n (1) and COUNT=n (120); it may be another
 # build's: BUILD=<its directory> (build), PEERS=<Python environment with the peers> (build/peers).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -61,7 +62,7 @@ build_package() { # build_package <python> <build> <folder>
     headers=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
     rm -rf "$3"
     mkdir -p "$3/tarn"
-    cp "$source"/python/tarn/*.py "$3/tarn/"
+    cp -r "$source/python/tarn" "$3/"
     # shellcheck disable=SC2086
     gcc $flags -I"$source/include" -I"$headers" "$source"/python/src/*.c "$2/libtarn.a" -lm -lpthread \
         -o "$3/tarn/_core.abi3.so" || echo 'the training step is left out: the package does not build' >&2
@@ -96,6 +97,16 @@ run_population() {
     python3 bench/population/summary.py "$csv" | tee "$folder/population-$seed.md"
 }
 
+run_pyramid() {
+    local folder csv=build/bench/pyramid.csv
+    build_package build/pyramid/bin/python build build/bench/python
+    PYTHONPATH=build/bench/python build/pyramid/bin/python bench/pyramid/run_pyramid.py --csv "$csv" "$@"
+    folder=$results/$(python3 bench/report/bench_report.py --slug <(grep '^#' "$csv"))
+    mkdir -p "$folder"
+    cp "$csv" "$folder/"
+    build/pyramid/bin/python bench/pyramid/run_pyramid.py --table "$csv" | tee "$folder/pyramid.md"
+}
+
 task=${1:-}
 [ $# -eq 0 ] || shift
 case $task in
@@ -107,8 +118,9 @@ counts)
     tools/counts.py "$program" "$@" | tee build/bench/counts.csv
     ;;
 population) run_population "$@" ;;
+pyramid) run_pyramid "$@" ;;
 *)
-    sed -n '2,5s/^# //p' "$0" >&2
+    sed -n '2,6s/^# //p' "$0" >&2
     exit 1
     ;;
 esac

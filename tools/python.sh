@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# usage: tools/python.sh <install|wheel|test|dask>
+# usage: tools/python.sh <install|wheel|test|dask|pyramid>
 #   install  the package into build/venv, with NumPy
 #   wheel    a wheel and a source distribution into build/dist
 #   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
 #   dask     install, and run the long tests of tarn.dask
+#   pyramid  install, and kill drivers and workers of pyramids, so many times (20)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,8 +51,13 @@ dask)
     TARN_LONG_TESTS=1 $venv/python -m pytest -q -n 2 python/tests/scale/test_dask.py
     $venv/python -m pytest -q python/tests/scale/killed_worker.py
     ;;
+pyramid)
+    need pytest zarr distributed
+    install build/python
+    $venv/python -m pytest -q python/tests/test_pyramid_kill.py --kills "${2:-20}"
+    ;;
 *)
-    sed -n '2,6s/^# //p' "$0" >&2
+    sed -n '2,7s/^# //p' "$0" >&2
     exit 2
     ;;
 esac

@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage analysis format bench peers counts
-#                                              population neon avx512 explorer node browser
+#                                              population pyramid neon avx512 explorer node browser
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
-# make a Python environment in build/peers, the groups test and docs one in build/venv, the group avx512 a Linux in build/bochs.
+# make a Python environment in build/peers, the group pyramid one in build/pyramid, the groups test and docs one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
 
 missing=
@@ -63,12 +63,15 @@ need_wasm_runtime() {
 # this machine is left out of the comparison, which says so.
 peer_packages='numpy torch==2.13.0 onnx onnxruntime openvino opencv-python-headless scipy tinybrain'
 population_packages='numpy torch==2.13.0 onednn-devel'
-make_peers() { # make_peers <package>...
-    [ -x build/peers/bin/python ] || python3 -m venv build/peers
+pyramid_packages='numpy zarr dask distributed ome-zarr ngff-zarr tensorstore xarray tinybrain scikit-image'
+make_peers() { # make_peers <folder> <package>...
+    peers=$1
+    shift
+    [ -x "$peers/bin/python" ] || python3 -m venv "$peers"
     for package; do
-        build/peers/bin/pip show --quiet "${package%%=*}" >/dev/null 2>&1 && continue
+        "$peers/bin/pip" show --quiet "${package%%=*}" >/dev/null 2>&1 && continue
         echo "tools/setup.sh: installing $package"
-        build/peers/bin/pip install --quiet "$package" || echo "tools/setup.sh: $package is left out" >&2
+        "$peers/bin/pip" install --quiet "$package" || echo "tools/setup.sh: $package is left out" >&2
     done
 }
 
@@ -96,7 +99,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|neon|avx512|explorer|node|browser>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|explorer|node|browser>...'
 for group; do
     case $group in
     build)
@@ -146,7 +149,7 @@ for group; do
         need libpthreadpool-dev includes pthreadpool.h
         ;;
     counts) need valgrind has valgrind ;;
-    population)
+    population | pyramid)
         need python3-venv python3 -c 'import ensurepip, venv'
         need python3-dev python3 -c "$python_header"
         ;;
@@ -195,11 +198,15 @@ case " $* " in
 esac
 case " $* " in
 # shellcheck disable=SC2086
-*' peers '*) make_peers $peer_packages ;;
+*' peers '*) make_peers build/peers $peer_packages ;;
 esac
 case " $* " in
 # shellcheck disable=SC2086
-*' population '*) make_peers $population_packages ;;
+*' population '*) make_peers build/peers $population_packages ;;
+esac
+case " $* " in
+# shellcheck disable=SC2086
+*' pyramid '*) make_peers build/pyramid $pyramid_packages ;;
 esac
 case " $* " in
 *' avx512 '*) make_bochs ;;

@@ -74,6 +74,7 @@ def test_spatial_axes(good):
 @pytest.mark.parametrize("words, message", [
     (["frobnicate"], "unknown command 'frobnicate' (see tarn --help)"),
     (["help", "frobnicate"], "unknown command 'frobnicate' (see tarn --help)"),
+    (["pyramid", "in.zarr", "out.zarr"], "pyramids are written by the Python package: python -m tarn pyramid"),
     (["maxx"], "unknown command 'maxx': did you mean max?"),
     (["mxa"], "unknown command 'mxa': did you mean max?"),
     (["help", "explian"], "unknown command 'explian': did you mean explain?"),

@@ -6,6 +6,7 @@
 ``python -m tarn pyramid`` is the same from a shell.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -21,6 +22,7 @@ __all__ = ["Progress", "RequestError", "Result", "WorkError", "write"]
 def write(source: str | PathLike, out: str | PathLike, *, op: str = "avg",
           factor: str | int | Mapping[str, int] = "auto", levels: int | str = "auto",
           edge: str = "keep", level_from: str = "previous",
+          skip: float | str | None = None, min_count: int | None = None,
           chunks: str | Mapping[str, int] = "auto", shards: str | Mapping[str, int] = "auto",
           codec: str = "auto", axes: str | list[str] | None = None,
           scale: Mapping[str, float] | None = None, unit: str | None = None, name: str | None = None,
@@ -29,11 +31,12 @@ def write(source: str | PathLike, out: str | PathLike, *, op: str = "avg",
           progress: Callable[[Progress], None] | None = None) -> Result:
     """Writes the pyramid of `source` to the new folder `out`, in OME-Zarr 0.5.
 
-    `op` is "avg", "max" or "min". `factor` is a number for all axes of space, a number for each
+    `op` is "avg", "max", "min" or "mode" (integers: the most frequent, of equals the least). `factor` is a number for all axes of space, a number for each
     axis (``{"y": 2, "x": 2}``) or "auto": 2 on each axis of space, but not yet on one whose cells are
     twice as long as the shortest. `levels` counts the full resolution; "auto" goes on until a level
     fits one chunk. `edge` is "keep" (a last, shorter window pools what it has) or "trim".
-    `level_from` is "previous" or "base".
+    `level_from` is "previous" or "base". Cells that equal `skip`, NaN or a number, do not count; where
+    fewer than `min_count` (1) do, the result is `skip`.
 
     One task writes one whole shard, or chunk where there are no shards. `memory`, bytes or a text such
     as "2G", is for all workers together. `workers` are processes; 1 works in this one. `scheduler`
@@ -43,7 +46,7 @@ def write(source: str | PathLike, out: str | PathLike, *, op: str = "avg",
     with `resume` and the same arguments. Raises `RequestError` or `WorkError`.
     """
     found = open_source(source, axes, scale, unit)
-    request = Request(op, _factor(found, factor), levels, edge, level_from,
+    request = Request(op, _factor(found, factor), levels, edge, level_from, _skip(skip), min_count,
                       _pairs("chunks", chunks, "auto"), _pairs("shards", shards, "auto", "none"),
                       codec, name)
     return run(found, out, request, bytes_of(memory), workers, scheduler, resume, overwrite, progress)
@@ -53,6 +56,10 @@ def _factor(source, factor):
     if isinstance(factor, int):
         return tuple((axis["name"], factor) for axis in source.axes if axis["type"] == "space")
     return _pairs("factor", factor, "auto")
+
+
+def _skip(skip):
+    return "nan" if isinstance(skip, float) and math.isnan(skip) else skip
 
 
 def _pairs(option, value, *words):

@@ -27,11 +27,13 @@ def make_parser():
     add = parser.add_argument
     add("source", metavar="IN", help="zarr array (v2, v3), OME-Zarr image (0.4, 0.5) or .npy file")
     add("out", metavar="OUT", help="folder to write, such as volume.ome.zarr")
-    add("--op", default="avg", help="avg, max or min (avg)")
+    add("--op", default="avg", help="avg, max, min, or mode for labels (avg)")
     add("--factor", default="auto", metavar="z=1,y=2,x=2", help="cells that become one, for each level (auto)")
     add("--levels", default="auto", metavar="N", help="how many, the full resolution included (auto)")
     add("--edge", default="keep", help="what is left over at the end: keep a shorter window, or trim (keep)")
     add("--from", default="previous", dest="level_from", metavar="previous|base", help="which level a level pools (previous)")
+    add("--skip", metavar="nan|V", help="cells that do not count")
+    add("--min-count", type=int, metavar="N", help="how many must count, or the result is the skipped value (1)")
     add("--chunks", default="auto", metavar="z=64,...", help="chunks of every level (the input's)")
     add("--shards", default="auto", metavar="z=256,...", help="shards of every level, or none (the input's)")
     add("--codec", default="auto", help="none, zstd:LEVEL, gzip:LEVEL, blosc:LEVEL (the input's)")
@@ -71,6 +73,9 @@ def _keywords(options):
         del keywords[name]
     if keywords["levels"] != "auto":
         keywords["levels"] = _number("levels", keywords["levels"], int)
+    if keywords["skip"] not in (None, "nan"):
+        whole = keywords["skip"].lstrip("-").isdigit()
+        keywords["skip"] = _number("skip", keywords["skip"], int if whole else float)
     if keywords["factor"].isdigit():
         keywords["factor"] = int(keywords["factor"])
     for name in ("factor", "chunks", "shards"):

@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import numpy
 
-from .. import __version__
+from .. import Error, Pool, __version__
 from .errors import RequestError
 from .source import MAPPED_BYTES, Source
 
-OPS = {"avg": "ceil nopad", "max": "ceil", "min": "ceil"}
+OPS = {"avg": "nopad", "max": "", "min": "", "mode": ""}  # and the words that go with them
 DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8",
           "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32", "int64": "i64",
           "uint64": "u64", "bool": "u8"}
@@ -35,6 +35,8 @@ class Request:
     levels: object = "auto"  # how many, the full resolution included
     edge: str = "keep"
     level_from: str = "previous"
+    skip: object = None  # None, "nan" or a number: cells that do not count
+    min_count: object = None  # how many must count
     chunks: object = "auto"  # "auto" or (axis, cells) pairs
     shards: object = "auto"  # ... or "none"
     codec: str = "auto"
@@ -120,6 +122,8 @@ def make_plan(source, out, request):
             step, reads = factor, 0
         levels.append(_level(shape, factor, step, reads, chunks, shards,
                              _problem(source, request, step, levels[reads].shape)))
+    for level in levels[1:2]:
+        _try_pool(source, request, level.step)
     return Plan(source, out, request, tuple(levels))
 
 
@@ -140,8 +144,23 @@ def check_request(source, request):
                                  ("from", request.level_from, ("previous", "base"))):
         if value not in allowed:
             raise RequestError(f"{name}: {value!r} is none of {', '.join(allowed)}")
+    if request.skip is not None and request.skip != "nan" and not (
+            isinstance(request.skip, (int, float)) and math.isfinite(request.skip)):
+        raise RequestError(f"skip: {request.skip!r} is neither nan nor a number")
+    if request.min_count is not None and (request.skip is None or request.min_count < 0):
+        raise RequestError("min_count: goes with skip, and is not negative")
     if request.levels != "auto" and not 1 <= request.levels <= MOST_LEVELS:
         raise RequestError(f"levels: {request.levels} is not between 1 and {MOST_LEVELS}")
+
+
+def _try_pool(source, request, step):
+    """Pools one cell: what the library has against operator, dtype and options, it says here."""
+    rank = sum(f > 1 for f in step)
+    dtype = "uint8" if source.dtype == "bool" else source.dtype
+    try:
+        Pool.parse(pool_text(request, step, (1,) * len(step)))(numpy.ones((1,) * rank, dtype))
+    except (Error, ValueError) as error:
+        raise RequestError(f"op {request.op}, dtype {source.dtype}: {error}") from None
 
 
 def _by_axis(source, option, pairs, default):
@@ -194,9 +213,10 @@ def pool_text(request, step, shape):
     kernel = ",".join(str(min(f, n)) for f, n in pooled)
     stride = ",".join(str(f) for f, n in pooled)
     words = [request.op, f"k{kernel}s{stride}", f"d{len(pooled)}", OPS[request.op]]
-    if request.edge == "trim":
-        words = [word for word in " ".join(words).split() if word != "ceil"]
-    return " ".join(words)
+    words += ["ceil"] if request.edge == "keep" else []
+    words += [f"skip={request.skip}"] if request.skip is not None else []
+    words += [f"min={request.min_count}"] if request.min_count is not None else []
+    return " ".join(filter(None, words))
 
 
 def _problem(source, request, step, shape):

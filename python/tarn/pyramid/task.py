@@ -31,7 +31,7 @@ def run_task(plan, level, unit, budget):
     try:
         path = os.path.join(plan.out, str(level), key)
         with zarr.config.set({"async.concurrency": CONCURRENCY}):
-            if level > 0 or not _copy_encoded(plan, target, unit, path):
+            if level > 0 or not _copy_encoded(plan, unit, path):
                 _write(plan, level, unit, target, path, budget)
         size, checksum = file_facts(path)
     except (MemoryError, Exception) as error:
@@ -100,7 +100,8 @@ _parsed = functools.lru_cache(maxsize=64)(Pool.parse)
 _open = threading.local()  # arrays that this thread has open, by folder and its metadata's date
 
 
-def _array(folder, mode):
+def _opened(folder, mode):
+    """An array and its encoding."""
     names = [os.path.join(folder, name) for name in ("zarr.json", ".zarray")]
     status = os.stat(next((name for name in names if os.path.exists(name)), names[0]))
     stamp = (mode, status.st_mtime_ns, status.st_ino)
@@ -108,25 +109,35 @@ def _array(folder, mode):
     if folder not in known or known[folder][0] != stamp:
         if len(known) > 64:
             known.clear()
-        known[folder] = (stamp, zarr.open_array(folder, mode=mode))
-    return known[folder][1]
+        array = zarr.open_array(folder, mode=mode)
+        known[folder] = stamp, array, _encoding(array)
+    return known[folder][1:]
 
 
 def _level_array(out, level):
-    return _array(os.path.join(out, str(level)), "r+")
+    return _opened(os.path.join(out, str(level)), "r+")[0]
 
 
 def _source_array(source):
-    return _array(source.path, "r") if source.kind == "zarr" else None
+    return _opened(source.path, "r")[0] if source.kind == "zarr" else None
+
+
+def _encoding(array):
+    """What decides the bytes of a chunk, and where chunks are cut."""
+    facts = array.metadata.to_dict()
+    return [facts.get(key) for key in ("zarr_format", "shape", "data_type", "chunk_grid", "codecs",
+                                       "fill_value")]
 
 
 # ---- The full resolution ------------------------------------------------------------------------
 
 
-def _copy_encoded(plan, target, unit, path):
+def _copy_encoded(plan, unit, path):
     """Copies the bytes of a unit as they are, if the source is encoded as the target is."""
-    array = _source_array(plan.source)
-    if array is None or _encoding(array) != _encoding(target):
+    if plan.source.kind != "zarr":
+        return False
+    array, encoding = _opened(plan.source.path, "r")
+    if encoding != _opened(os.path.join(plan.out, "0"), "r+")[1]:
         return False
     encoded = os.path.join(plan.source.path, array.metadata.encode_chunk_key(unit))
     if os.path.exists(path):
@@ -150,13 +161,6 @@ def whole_file(path):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-
-
-def _encoding(array):
-    if array.metadata.zarr_format != 3:
-        return None if array.read_only else 3
-    facts = array.metadata.to_dict()
-    return {key: facts[key] for key in ("shape", "data_type", "chunk_grid", "codecs", "fill_value")}
 
 
 def _copy_file(read, written):

@@ -1,0 +1,174 @@
+"""Everybody who makes pyramids, each as one function: a zarr array in, the levels of its means out.
+
+usage: contenders.py NAME SOURCE OUT LEVELS     prints seconds, processor seconds and peak memory, as JSON
+
+What is imported is imported before the clock starts. Outputs are zarr with the codec and the chunks of the
+source; factor 2 on every axis; `LEVELS` counts the full resolution.
+"""
+
+import json
+import os
+import resource
+import shutil
+import sys
+import time
+
+MEMORY = "1G"  # for tarn; the others have no such option
+
+
+def tarn_in(workers):
+    def make():
+        import tarn.pyramid
+
+        def write(source, out, levels):
+            tarn.pyramid.write(source, out, factor=2, levels=levels, workers=workers, memory=MEMORY)
+        return write
+    return make
+
+
+def cp():
+    import subprocess
+
+    def write(source, out, levels):
+        subprocess.run(["cp", "-r", source, out], check=True)
+    return write
+
+
+def ome_zarr(method):
+    def make():
+        import dask.array
+        import zarr
+        from ome_zarr.scale import Methods
+        from ome_zarr.writer import write_image
+
+        def write(source, out, levels):
+            image = dask.array.from_zarr(source)
+            storage = {"chunks": image.chunksize, "compressors": None}
+            factors = [{"z": 2**k, "y": 2**k, "x": 2**k} for k in range(1, levels)]
+            write_image(image, zarr.open_group(out, mode="w"), scale_factors=factors, axes="zyx",
+                        method=Methods(method), storage_options=storage)
+        return write
+    return make
+
+
+def ngff_zarr(method):
+    def make():
+        import dask.array
+        import ngff_zarr
+
+        def write(source, out, levels):
+            image = ngff_zarr.to_ngff_image(dask.array.from_zarr(source), dims=("z", "y", "x"))
+            scales = ngff_zarr.to_multiscales(image, [2**k for k in range(1, levels)],
+                                              ngff_zarr.Methods(method), chunks=image.data.chunksize)
+            ngff_zarr.to_ngff_zarr(out, scales, version="0.5", compressors=None)
+        return write
+    return make
+
+
+def tensorstore():
+    import tensorstore as ts
+
+    def spec(path, **more):
+        return {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}, **more}
+
+    def write(source, out, levels):
+        below = ts.open(spec(source)).result()
+        for level in range(levels):
+            read = ts.downsample(below, [2, 2, 2], "mean") if level else below
+            shape = list(read.shape)
+            chunks = list(below.chunk_layout.read_chunk.shape)
+            codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+            grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
+            level_out = ts.open(spec(os.path.join(out, str(level)), create=True, metadata={
+                "shape": shape, "data_type": below.dtype.name, "chunk_grid": grid, "codecs": codecs})).result()
+            level_out.write(read).result()
+            below = level_out
+    return write
+
+
+def dask_coarsen():
+    import dask.array
+    import numpy
+
+    def write(source, out, levels):
+        below = source
+        for level in range(levels):
+            x = dask.array.from_zarr(below)
+            chunks = x.chunksize
+            if level:
+                x = dask.array.coarsen(numpy.mean, x, {0: 2, 1: 2, 2: 2}, trim_excess=True)
+                x = x.round().astype("u2").rechunk(chunks)
+            below = os.path.join(out, str(level))
+            x.to_zarr(below, compressors=None)
+    return write
+
+
+def xarray_coarsen():
+    import xarray
+
+    def write(source, out, levels):
+        import dask.array
+        below = source
+        for level in range(levels):
+            x = xarray.DataArray(dask.array.from_zarr(below), dims=("z", "y", "x"), name="x")
+            chunks = x.data.chunksize
+            if level:
+                x = x.coarsen(z=2, y=2, x=2, boundary="trim").mean().round().astype("u2")
+                x = x.chunk(dict(zip("zyx", chunks)))
+            folder = os.path.join(out, str(level))
+            x.to_dataset().to_zarr(folder, zarr_format=3, consolidated=False,
+                                   encoding={"x": {"compressors": None, "chunks": chunks}})
+            below = os.path.join(folder, "x")
+    return write
+
+
+def whole(shrink):
+    """Contenders that want the whole array in memory."""
+    def write(source, out, levels):
+        import zarr
+        array = zarr.open_array(source, mode="r")
+        x = array[...]
+        for level in range(levels):
+            x = shrink(x) if level else x
+            made = zarr.create_array(os.path.join(out, str(level)), shape=x.shape, dtype="u2",
+                                     chunks=array.chunks, compressors=None)
+            made[...] = x
+    return write
+
+
+def tinybrain():
+    import numpy
+    import tinybrain
+    return whole(lambda x: numpy.ascontiguousarray(tinybrain.downsample_with_averaging(
+        numpy.asfortranarray(x), (2, 2, 2), num_mips=1)[0].reshape([n // 2 for n in x.shape])))
+
+
+def scikit_image():
+    from skimage.transform import downscale_local_mean
+    return whole(lambda x: downscale_local_mean(x, (2, 2, 2)).round().astype("u2"))
+
+
+CONTENDERS = {
+    "cp": cp, "tarn 1 worker": tarn_in(1), "tarn 2 workers": tarn_in(2),
+    "tensorstore": tensorstore, "ome-zarr local_mean": ome_zarr("local_mean"),
+    "ome-zarr resize": ome_zarr("resize"), "ngff-zarr bin_shrink": ngff_zarr("dask_bin_shrink"),
+    "dask coarsen": dask_coarsen, "xarray coarsen": xarray_coarsen,
+    "tinybrain": tinybrain, "scikit-image": scikit_image,
+}
+
+
+def main(name, source, out, levels):
+    import zarr  # noqa: F401, everybody's input
+    write = CONTENDERS[name]()
+    shutil.rmtree(out, ignore_errors=True)
+    began, used = time.perf_counter(), sum(os.times()[:4])
+    write(source, out, int(levels))
+    seconds, used = time.perf_counter() - began, sum(os.times()[:4]) - used
+    with open("/proc/self/status", encoding="ascii") as file:
+        own = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(json.dumps({"seconds": seconds, "cpu": used, "peak_kb": max(own, workers)}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,172 @@
+"""Measures pyramids beside other writers, and whether their values depend on the chunks.
+
+usage: run_pyramid.py --csv FILE [--mib N] [--rounds N] [--folder FOLDER] [--only NAME,...]
+       run_pyramid.py --table CSV      prints it as Markdown
+
+Each contender runs in a process of its own, in turn, round after round. The cache of the file system is warm
+and nobody syncs, so `cp` is a copy in memory; it copies the finished pyramid, the bytes that have to be
+written. Input and output are not compressed, so that codecs do not hide the work (ngff-zarr compresses all the same).
+"""
+
+import argparse
+import csv
+import importlib.metadata
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+import numpy
+import zarr
+from contenders import CONTENDERS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LEVELS = 4
+CHUNKS = (64, 64, 64)
+ODD = (61, 83, 95)  # no size is a multiple of anything
+CHUNKINGS = ((64, 96, 96), (16, 16, 16), (7, 30, 11))
+PACKAGES = ("numpy", "zarr", "dask", "ome-zarr", "ngff-zarr", "tensorstore", "xarray", "tinybrain", "scikit-image")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--csv", default="build/bench/pyramid.csv")
+    parser.add_argument("--table")
+    parser.add_argument("--mib", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", default="build/bench/pyramid")
+    parser.add_argument("--only", default=",".join(CONTENDERS))
+    options = parser.parse_args()
+    if options.table:
+        print_table(options.table)
+        return
+    names = options.only.split(",")
+    shutil.rmtree(options.folder, ignore_errors=True)
+    os.makedirs(options.folder)
+    source = make_volume(options.folder, options.mib)
+    finished = os.path.join(options.folder, "finished")
+    run("tarn 1 worker", source, finished)
+    rounds = {name: [] for name in names}
+    for number in range(options.rounds):
+        for name in names:
+            print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
+            out = os.path.join(options.folder, "out")
+            rounds[name].append(run(name, finished if name == "cp" else source, out))
+    same = {name: depends_on_chunks(options.folder, name) for name in names}
+    write_csv(options, rounds, same)
+    shutil.rmtree(options.folder)
+
+
+def make_volume(folder, mib):
+    """Photon counts over a smooth background: 16-bit, as cameras give them."""
+    path = os.path.join(folder, "source")
+    depth = mib * 2**20 // (2 * 512 * 512)
+    array = zarr.create_array(path, shape=(depth, 512, 512), dtype="u2", chunks=CHUNKS, compressors=None)
+    rng = numpy.random.default_rng(0)
+    for z in range(0, depth, CHUNKS[0]):
+        array[z:z + CHUNKS[0]] = rng.integers(90, 400, (min(CHUNKS[0], depth - z), 512, 512), "u2")
+    return path
+
+
+def run(name, source, out):
+    """What a contender says of itself, and the bytes it left; None with a line if it failed."""
+    command = [sys.executable, os.path.join(HERE, "contenders.py"), name, source, out, str(LEVELS)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        print(f"{name} failed: {lines[-1] if lines else done.returncode}", file=sys.stderr)
+        return None
+    size = sum(os.path.getsize(os.path.join(where, file)) for where, _, files in os.walk(out) for file in files)
+    return json.loads(done.stdout.splitlines()[-1]) | {"bytes": size}
+
+
+def depends_on_chunks(folder, name):
+    """"no" if levels have the same values for every chunking of the source, else what differs."""
+    if name == "cp":
+        return "-"
+    x = numpy.random.default_rng(1).integers(0, 65536, ODD, "u2", endpoint=False)
+    first = None
+    for chunks in CHUNKINGS:
+        source, out = os.path.join(folder, "odd"), os.path.join(folder, "odd-out")
+        array = zarr.create_array(source, shape=ODD, dtype="u2", chunks=chunks, compressors=None, overwrite=True)
+        array[...] = x
+        if run(name, source, out) is None:
+            return "fails: even sizes only" if name == "tinybrain" else "fails"
+        levels = read_levels(out)
+        first = first or levels
+        for mine, other in zip(levels[1:], first[1:]):
+            if mine.shape != other.shape:
+                return "yes: shapes"
+            if (mine != other).any():
+                return f"yes: {(mine != other).sum()} of {mine.size} values"
+    return "no"
+
+
+def read_levels(out):
+    found = []
+    for where, _, files in os.walk(out):
+        if "zarr.json" in files and json.load(open(os.path.join(where, "zarr.json")))["node_type"] == "array":
+            array = zarr.open_array(where, mode="r")
+            if array.ndim == 3:
+                found.append(array[...])
+    return sorted(found, key=lambda array: -array.size)
+
+
+def write_csv(options, rounds, same):
+    with open(options.csv, "w", newline="", encoding="utf-8") as file:
+        print(f"# cpu: {cpu()}", file=file)
+        print(f"# cores: {len(os.sched_getaffinity(0))}", file=file)
+        versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES]
+        print(f"# versions: Python {sys.version.split()[0]}, {', '.join(versions)}", file=file)
+        print(f"# input: {options.mib} MiB of u16, chunks 64x64x64, not compressed; {LEVELS} levels of means, "
+              f"2x2x2; {options.rounds} rounds; warm cache", file=file)
+        table = csv.writer(file)
+        table.writerow("who seconds least most cpu_seconds peak_mib bytes_out chunks_change_values".split())
+        for name, results in rounds.items():
+            results = [result for result in results if result]
+            if not results:
+                table.writerow([name, "", "", "", "", "", "", "fails"])
+                continue
+            seconds = [result["seconds"] for result in results]
+            table.writerow([name, f"{statistics.median(seconds):.3f}", f"{min(seconds):.3f}", f"{max(seconds):.3f}",
+                            f"{statistics.median(r['cpu'] for r in results):.3f}",
+                            max(r["peak_kb"] for r in results) >> 10, results[0]["bytes"], same[name]])
+
+
+def print_table(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = list(file)
+    print("# Pyramids\n")
+    for line in lines:
+        if line.startswith("# "):
+            print(f"- {line[2:].strip()}")
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
+    tarn = {row["who"]: row for row in rows}["tarn 1 worker"]
+    print("\nSeconds are medians (least .. greatest) and begin after the imports; *x* is their median over that of tarn "
+          "with one worker, *CPU x* the same of processor time; memory is that of the largest process.\n")
+    print("| who | seconds | x | CPU s | CPU x | peak MiB | MB written | do chunks change values? |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --- |")
+    for row in rows:
+        if row["seconds"]:
+            print(f"| {row['who']} | {row['seconds']} ({row['least']} .. {row['most']}) "
+                  f"| {float(row['seconds']) / float(tarn['seconds']):.2f} | {row['cpu_seconds']} "
+                  f"| {float(row['cpu_seconds']) / float(tarn['cpu_seconds']):.2f} | {row['peak_mib']} "
+                  f"| {int(row['bytes_out']) / 1e6:.0f} | {row['chunks_change_values']} |")
+
+
+def cpu():
+    fields = {}
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    name = fields.get("model name", "unknown")
+    if "EPYC" in name:
+        return f"AMD EPYC (family {fields['cpu family']}, model {fields['model']})"
+    return name
+
+
+if __name__ == "__main__":
+    main()
