@@ -147,6 +147,9 @@ static void set_strides(tarn_plan *plan)
     int leading = plan->view[TARN_X].rank - problem->spatial;
     problem->cache_bytes = LARGER_THAN_CACHES;
     problem->planes = 1;
+    problem->lead_size[0] = 1; /* without leading axes: one plane, and no step to another */
+    for (int k = 0; k < OPERANDS; k++)
+        problem->lead_stride[k][0] = 0;
     for (int a = 0; a < leading; a++) {
         int64_t size = plan->view[TARN_X].shape[a];
         problem->planes *= size;
@@ -278,7 +281,7 @@ tarn_options tarn_options_default(void)
 /* Copies what is set of a plan, which is little of its many possible axes. */
 static void copy_plan(tarn_plan *to, const tarn_plan *from)
 {
-    size_t axes = (size_t)from->problem.leading;
+    size_t axes = (size_t)max_i64(from->problem.leading, 1); /* the first is set always */
     memcpy(&to->problem, &from->problem, offsetof(tarn_problem, lead_size));
     memcpy(to->problem.lead_size, from->problem.lead_size, axes * sizeof(int64_t));
     for (int k = 0; k < OPERANDS; k++) {

@@ -206,10 +206,10 @@ static void fill_sources(fold *f, int depth, char *to)
 static bool is_below(const fold *f, const kept_sources *kept)
 {
     bool below = kept->valid && kept->of.from[0] <= f->axis[0].start;
-    for (int k = 1; k < f->axes; k++) {
+    for (int k = 1; below && k < f->axes; k++) {
         const fold_axis *a = &f->axis[k];
-        below &= kept->of.from[k] == (f->backward ? a->from : a->start) &&
-                 kept->of.count[k] == (f->backward ? a->count : a->width);
+        below = kept->of.from[k] == (f->backward ? a->from : a->start) &&
+                kept->of.count[k] == (f->backward ? a->count : a->width);
     }
     return below;
 }

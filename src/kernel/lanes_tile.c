@@ -320,7 +320,7 @@ static void set_rows(lanes_state *s, const int64_t *o)
         tarn_span taps = window_taps(&plan->axis[a], o[a]);
         lanes_taps clip = {taps.lo, taps.hi, taps.step * s->step[a]};
         s->row.from += (span_at(&taps, taps.lo) - s->first[a]) * s->step[a];
-        changed |= memcmp(&clip, &s->clip[a], sizeof clip) != 0;
+        changed = changed || memcmp(&clip, &s->clip[a], sizeof clip) != 0;
         s->clip[a] = clip;
     }
     if (plan->sums && changed) {

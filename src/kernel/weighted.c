@@ -505,7 +505,7 @@ static void load_shares(fold *f, void *to)
         fill_absent(f, 0, to, array_size(f, f->axes - 1));
     for (int k = 0; k < f->axes; k++) {
         count = min_i64(count * real.count[k], KEPT + 1);
-        known &= s->kept.from[k] == real.from[k] && s->kept.count[k] == real.count[k];
+        known = known && s->kept.from[k] == real.from[k] && s->kept.count[k] == real.count[k];
     }
     if (count > KEPT) {
         share_windows(s, &real, &all, to);
