@@ -14,7 +14,7 @@ export RESULTS ?= build/bench/results
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
 .PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz \
-    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-dask check-pieces check-reproducible check-pyramid \
+    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
     bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install docs format clean help
 
 # Without tests a build needs no more than cmake and a C compiler.
@@ -110,7 +110,7 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
 
-check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-dask check-pieces check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
 
 check-sanitizers: ## All tests with the undefined-behaviour and memory sanitizers (make test has address and thread)
 	@tools/setup.sh build test
@@ -138,6 +138,17 @@ check-coverage: ## Lines, branches and conditions that the tests reach; must not
 check-reproducible: ## Two builds in different folders must have the same bytes
 	@tools/setup.sh build
 	tools/reproducible.sh
+
+BOXES ?= 100000
+check-pieces: ## Random boxes of random problems: pieces have the bits of one call (BOXES=100000)
+	@tools/setup.sh build test
+	cmake --preset release -DTARN_TESTS=ON
+	$(build) --target test_pieces
+	build/tests/test_pieces $(BOXES)
+
+check-mpi: ## A tensor spread over 1, 2, 4 and 7 ranks of MPI (examples/mpi_pool.py)
+	@tools/setup.sh build python mpi
+	@tools/python.sh mpi
 
 check-dask: ## 200 random problems, 10 random chunkings, 3 schedulers of dask; workers that are killed
 	@tools/setup.sh build python

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# usage: tools/python.sh <install|wheel|test|dask|pyramid>
+# usage: tools/python.sh <install|wheel|test|dask|mpi|pyramid>
 #   install  the package into build/venv, with NumPy
 #   wheel    a wheel and a source distribution into build/dist
 #   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
 #   dask     install, and run the long tests of tarn.dask
+#   mpi      install, and run examples/mpi_pool.py on 1, 2, 4 and 7 ranks
 #   pyramid  install, and kill drivers and workers of pyramids, so many times (20)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,6 +46,13 @@ test)
     # Two at a time: the differential test alone takes half of the time.
     $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
     ;;
+mpi)
+    need mpi4py
+    install build/python
+    for ranks in 1 2 4 7; do # as root only if we are; more ranks than cores are fine
+        mpirun $([ "$(id -u)" -ne 0 ] || echo --allow-run-as-root) --oversubscribe -n $ranks $venv/python examples/mpi_pool.py
+    done
+    ;;
 dask)
     need ml_dtypes pytest pytest-xdist distributed
     install build/python
@@ -57,7 +65,7 @@ pyramid)
     $venv/python -m pytest -q python/tests/test_pyramid_kill.py --kills "${2:-20}"
     ;;
 *)
-    sed -n '2,7s/^# //p' "$0" >&2
+    sed -n '2,8s/^# //p' "$0" >&2
     exit 2
     ;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage analysis format bench peers counts
-#                                              population pyramid neon avx512 explorer node browser
+#                                              population pyramid neon avx512 explorer node browser mpi
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
 # make a Python environment in build/peers, the group pyramid one in build/pyramid, the groups test and docs one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
@@ -99,7 +99,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|explorer|node|browser>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|explorer|node|browser|mpi>...'
 for group; do
     case $group in
     build)

@@ -66,9 +66,12 @@ def random_problem(rng):
 
 def random_chunks(rng, shape):
     """Irregular ones: of size 1, smaller than any halo, or whole; not too many."""
-    chunks = []
-    while not chunks or math.prod(map(len, chunks)) > 30:
-        chunks = [random_cuts(rng, size) for size in shape]
+    chunks = [random_cuts(rng, size) for size in shape]
+    while math.prod(map(len, chunks)) > 30:
+        axis = rng.choice([k for k, sizes in enumerate(chunks) if len(sizes) > 1])
+        at = rng.integers(len(chunks[axis]) - 1)
+        a, b = chunks[axis][at:at + 2]
+        chunks[axis] = (*chunks[axis][:at], a + b, *chunks[axis][at + 2:])
     return tuple(chunks)
 
 
