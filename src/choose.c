@@ -177,60 +177,6 @@ const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_ke
 
 /* ---- Rows or lanes -------------------------------------------------------------------------- */
 
-/* What an output costs, for each vector of the dtype: for each tap, each cell of x and by
- * itself. In
- * nanoseconds, as fitted to random problems on one machine; their ratios are what counts. */
-typedef struct {
-    float tap, cell, output;
-} cost;
-
-static double cost_of(cost c, double taps, double cells)
-{
-    return (double)c.tap * taps + (double)c.cell * cells + (double)c.output;
-}
-
-/* Whether elements are converted before they are folded. */
-static bool converts(const tarn_problem *problem)
-{
-    bool wide = problem->dtype == TARN_F64 || problem->dtype == TARN_F32;
-    return is_extreme(problem) ? is_floating(problem->dtype) && !wide : !wide;
-}
-
-/* Whether the keys of integers are not the elements themselves. */
-static bool flips(const tarn_problem *problem)
-{
-    tarn_dtype dtype = problem->dtype;
-    return !is_floating(dtype) && (problem->op == TARN_MIN || dtype == TARN_U8 ||
-                                   dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64);
-}
-
-/* Rows fold one axis after the other: on each, the taps of all cells that the next ones read. */
-static double rows_cost(const tarn_problem *problem, bool codes)
-{
-    enum { CHANNELS, FEW_CHANNELS, SLIDING, EVERY_SECOND, TURNED, WAYS };
-    static const cost costs[2][WAYS] = {
-        {{0.35f, 0.85f, 0}, {2.7f, 12, 29}, {0.05f, 1.2f, 1.5f}, {0.15f, 0.5f, 0}, {0, 0.15f, 29}},
-        {{0.15f, 15, 2}, {8, 10, 560}, {0.3f, 3.5f, 10}, {0.4f, 2.4f, 5}, {15, 1, 8}},
-    };
-    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
-    double taps = 0, cells = 1;
-    for (int a = problem->spatial - 1; a >= 0; a--) {
-        taps += (double)problem->axis[a].kernel * cells;
-        cells *= (double)problem->axis[a].size / (double)problem->axis[a].out;
-    }
-    bool slides = axis->stride == 1; /* as of one window; those of adaptive ones are 0 */
-    int way = problem->lanes * problem->element_bytes[TARN_X] >= 16 ? CHANNELS
-              : slides                                              ? SLIDING
-              : problem->lanes > 1                                  ? FEW_CHANNELS
-              : axis->stride == 2                                   ? EVERY_SECOND
-                                                                    : TURNED;
-    cost c = costs[converts(problem) || flips(problem)][way];
-    c.tap *= codes ? 2.7f : 1;
-    c.output *= codes ? 2 : 1;
-    double rings = problem->spatial > 2 ? 2.8 : 1; /* on the axes before the last two */
-    return cost_of(c, taps, cells) * rings;
-}
-
 /* Cells of x that a box reads for each output, if its tile has `most` cells. */
 static double cells_read(const tarn_problem *problem, int64_t most)
 {
@@ -257,36 +203,64 @@ static double cells_read(const tarn_problem *problem, int64_t most)
     return best;
 }
 
-/* Lanes fold all taps of a window; tiles read cells again that windows of several boxes share. */
-static double lanes_cost(const tarn_problem *problem, bool codes, int64_t vector)
+/* What lanes do for a vector of outputs: taps of a window, and turning what they read, or finding it
+ * if it is a pixel of few vectors. Lanes may be idle. */
+static double lanes_steps(const tarn_problem *problem, int64_t vector)
 {
-    enum { TILE_BYTES = 20 << 10 };
-    static const cost costs[2][2][2] = {
-        /* turned, sums, converts */
-        {{{0.2f, 0.1f, 1.3f}, {0.7f, 0.3f, 0.8f}}, {{1, 0, 16}, {1.9f, 0.05f, 0.2f}}},
-        {{{0.55f, 0.15f, 0.4f}, {2.4f, 0.2f, 0.1f}}, {{0.9f, 0.4f, 0}, {2.2f, 0.05f, 5}}}};
-    int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes,
-            planes = problem->planes;
-    bool turned = pixel < 16, sums = problem->op == TARN_AVG;
-    int64_t width = vector / bytes;
-    cost c = costs[turned][sums][converts(problem)];
-    c.tap *= codes ? 1.9f : 1;
-    c.output *= codes ? 1.3f : 1;
-    double taps = (double)taps_of(problem), waste = 1, cells;
-    if (turned) {
-        const tarn_axis *axis = &problem->axis[0];
-        cells = cells_read(problem, TILE_BYTES / (vector * problem->lanes));
-        if (planes < width) /* bands fill lanes, unless windows differ */
-            waste = (double)width /
-                    (double)min_i64(width, axis->adaptive ? planes : planes * axis->out);
-    } else {
-        int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16);
-        waste = (double)((pixel + piece - 1) / piece * vector) / (double)pixel;
-        cells = 1;
-        for (int a = 0; a < problem->spatial; a++)
-            cells *= (double)problem->axis[a].size / (double)problem->axis[a].out;
+    enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
+    int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
+    double taps = (double)taps_of(problem);
+    if (pixel >= 16) {
+        int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16),
+                pieces = (pixel + piece - 1) / piece;
+        return (taps * (double)(pieces * vector) + (double)(FIRST_TAP * vector)) / (double)pixel +
+               1;
     }
-    return cost_of(c, taps, cells) * waste;
+    int64_t width = vector / bytes, planes = problem->planes; /* bands fill lanes, if they may */
+    int64_t used =
+        problem->axis[0].adaptive || planes >= width ? planes : planes * problem->axis[0].out;
+    double turned = cells_read(problem, TILE_BYTES / (vector * problem->lanes));
+    return (taps + turned + 2) * (double)width / (double)min_i64(width, used);
+}
+
+/* What rows do: they fold one axis after the other, on each the taps of all cells that the next ones
+ * read. Short rows, adaptive and dilated windows take more, and so do rows that are kept for outer
+ * axes. */
+static double rows_steps(const tarn_problem *problem, int64_t vector)
+{
+    enum { ROW = 4 };
+    double taps = 0, cells = 1, bytes = (double)(problem->lanes * problem->element_bytes[TARN_X]);
+    double row = bytes * (double)problem->axis[problem->spatial - 1].out;
+    bool even = true;
+    for (int a = problem->spatial - 1; a >= 0; a--) {
+        const tarn_axis *axis = &problem->axis[a];
+        taps += (double)axis->kernel * cells;
+        cells *= (double)axis->size / (double)axis->out;
+        even &= axis->adaptive ? axis->out == 1 : axis->dilation == 1;
+    }
+    return (taps + cells + ROW * (double)vector / row) * (even ? 1 : 1.5) *
+           (problem->spatial > 2 ? 2 : 1);
+}
+
+/* How many steps of lanes take as long as one of rows: measured on random problems. */
+static bool lanes_are_faster(const tarn_problem *problem, bool codes, int64_t vector)
+{
+    enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS };
+    static const float worth[WAYS][3] = {/* values, winners, sums */
+                                         [CHANNELS] = {1.5f, 1.65f, 0.8f},
+                                         [SLIDING] = {1.05f, 1.1f, 0.58f},
+                                         [FEW_CHANNELS] = {10, 10, 1.7f},
+                                         [EVERY_SECOND] = {0.92f, 0.92f, 0.63f},
+                                         [TURNED] = {1.35f, 1.35f, 1.4f}};
+    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
+    bool slides = !axis->adaptive && (axis->stride == 1 || axis->out == 1);
+    int way = problem->lanes * problem->element_bytes[TARN_X] >= 16 ? CHANNELS
+              : slides                                              ? SLIDING
+              : problem->lanes > 1                                  ? FEW_CHANNELS
+              : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
+                                                                    : TURNED;
+    double limit = (double)worth[way][problem->op == TARN_AVG ? 2 : codes];
+    return lanes_steps(problem, vector) < limit * rows_steps(problem, vector);
 }
 
 /* ---- The choice ----------------------------------------------------------------------------- */
@@ -299,8 +273,7 @@ typedef struct {
 static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_t vector)
 {
     bool codes = is_extreme(problem) && pass != TARN_FORWARD;
-    if (lanes_accept(problem, pass) &&
-        lanes_cost(problem, codes, vector) < rows_cost(problem, codes))
+    if (lanes_accept(problem, pass) && lanes_are_faster(problem, codes, vector))
         return (choice){ENGINE_LANES, "a plane in each lane, as windows share little"};
     return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
 }

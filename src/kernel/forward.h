@@ -202,6 +202,14 @@ static inline void forward_forget_margins(forward_state *s)
         s->margin_first[r] = INT64_MIN;
 }
 
+/* n elements of `bytes` bytes, all the same: one, then twice as many each time. */
+static inline void forward_fill(char *to, const void *element, int64_t bytes, int64_t n)
+{
+    memcpy(to, element, (size_t)bytes);
+    for (int64_t done = bytes, all = n * bytes; done < all; done *= 2)
+        memcpy(to + done, to, (size_t)min_i64(done, all - done));
+}
+
 /* The step between `count` things; one alone is never stepped from, and its step may be huge. */
 static inline int64_t step_between(int64_t count, int64_t step, int64_t elements)
 {

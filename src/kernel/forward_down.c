@@ -307,12 +307,17 @@ static forward_row fold_axis(forward_state *s, int axis, forward_row to)
 
 /* ---- Padding -------------------------------------------------------------------------------- */
 
-/* n elements of `bytes` bytes, all the same: one, then twice as many each time. */
-static void fill(char *to, uint64_t value, int64_t bytes, int64_t n)
+/* n integers of `bytes` bytes, of the low bytes of `value`. */
+static void fill_integers(char *to, uint64_t value, int64_t bytes, int64_t n)
 {
-    memcpy(to, &value, (size_t)bytes); /* its low bytes */
-    for (int64_t done = bytes, all = n * bytes; done < all; done *= 2)
-        memcpy(to + done, to, (size_t)min_i64(done, all - done));
+    uint8_t one = (uint8_t)value;
+    uint16_t two = (uint16_t)value;
+    uint32_t four = (uint32_t)value;
+    const void *from = bytes == 1   ? (void *)&one
+                       : bytes == 2 ? (void *)&two
+                       : bytes == 4 ? (void *)&four
+                                    : &value;
+    forward_fill(to, from, bytes, n);
 }
 
 /* Elements [from,end) of a row take no part: +0 in sums, the least key in extremes. */
@@ -325,9 +330,9 @@ static void pad_row(const forward_plan *plan, forward_row row, int64_t from, int
     if (from >= end)
         return;
     row = row_at(row, from * plan->bytes);
-    fill(row.values, plan->sums ? 0 : least[plan->core], plan->bytes, end - from);
+    fill_integers(row.values, plan->sums ? 0 : least[plan->core], plan->bytes, end - from);
     if (row.codes)
-        fill(row.codes, code_of(plan, plan->pad_code), plan->bytes, end - from);
+        fill_integers(row.codes, code_of(plan, plan->pad_code), plan->bytes, end - from);
 }
 
 static int slot_of(const forward_state *s, forward_row row)

@@ -145,20 +145,29 @@ static void end_row(forward_state *s, const forward_job *job, int written, const
  * ------------------------------------------------------------------------------------------------
  * */
 
+/* Whether every tap of a sliding window exists: told without a division. */
+static bool is_inside(const tarn_axis *axis, int64_t o)
+{
+    return !axis->adaptive && o * axis->stride >= axis->lo &&
+           o * axis->stride - axis->lo < axis->size - (axis->kernel - 1) * axis->dilation;
+}
+
 /* [A2] Taps of a window on the last axis that count. A window that has none is divided by 1:
  * its sum is 0 [A3]. */
 static int64_t counted_columns(const forward_plan *plan, int64_t o)
 {
+    if (is_inside(plan->columns, o))
+        return plan->columns->kernel;
     tarn_span taps = window_taps(plan->columns, o);
     return plan->p->count_include_pad ? padded_taps(plan->columns, o) : taps.hi - taps.lo;
 }
 
-static void set_divisor(const forward_plan *plan, char *divisors, int64_t at, int64_t divisor)
+/* n of them. */
+static void set_divisor(const forward_plan *plan, char *to, int64_t divisor, int64_t n)
 {
     float single = (float)max_i64(divisor, 1);
     double wide = (double)max_i64(divisor, 1);
-    memcpy(divisors + at * plan->bytes, plan->core == CORE_F32 ? (void *)&single : (void *)&wide,
-           (size_t)plan->bytes);
+    forward_fill(to, plan->core == CORE_F32 ? (void *)&single : (void *)&wide, plan->bytes, n);
 }
 
 static void set_divisors(forward_state *s, const forward_job *job)
@@ -170,19 +179,23 @@ static void set_divisors(forward_state *s, const forward_job *job)
     s->divisors_o = job->o;
     s->divisors_outputs = job->outputs;
     s->divisors_counted = job->counted;
-    int64_t first = counted_columns(plan, job->o), channels = plan->channels;
-    s->one_divisor = true;
-    for (int64_t o = 1; plan->p->divisor == 0 && s->one_divisor && o < job->outputs; o++)
-        s->one_divisor = counted_columns(plan, job->o + o) == first;
+    int64_t first = counted_columns(plan, job->o), channels = plan->channels, same = 1;
+    if (plan->p->divisor > 0 ||
+        (is_inside(plan->columns, job->o) && is_inside(plan->columns, job->o + job->outputs - 1)))
+        same = job->outputs;
+    while (same < job->outputs && counted_columns(plan, job->o + same) == first)
+        same++;
+    s->one_divisor = same == job->outputs;
     if (s->one_divisor) {
-        set_divisor(plan, s->divisors, 0,
-                    plan->p->divisor > 0 ? plan->p->divisor : job->counted * first);
+        set_divisor(plan, s->divisors,
+                    plan->p->divisor > 0 ? plan->p->divisor : job->counted * first, 1);
         return;
     }
+    set_divisor(plan, s->divisors, job->counted * plan->columns->kernel, job->outputs * channels);
     for (int64_t o = 0; o < job->outputs; o++)
-        for (int64_t c = 0; c < channels; c++)
-            set_divisor(plan, s->divisors, o * channels + c,
-                        job->counted * counted_columns(plan, job->o + o));
+        if (!is_inside(plan->columns, job->o + o))
+            set_divisor(plan, s->divisors + o * channels * plan->bytes,
+                        job->counted * counted_columns(plan, job->o + o), channels);
 }
 
 static bool has_one_divisor(forward_state *s, const forward_job *job)
