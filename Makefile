@@ -13,12 +13,15 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-vectors test-avx512 test-large fuzz \
+.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz \
     check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
-    bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install docs format clean help
+    bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install dist test-dist deb check-abi docs format clean help
 
-# Without tests a build needs no more than cmake and a C compiler.
-configure = cmake --preset release -DTARN_TESTS=OFF
+# Without tests a build needs no more than cmake and a C compiler: gcc, or what CC names. CMake keeps the compiler of a folder, so another
+# one starts it anew.
+given = $(filter-out default,$(origin CC))
+forget = $(if $(given),grep -qs '^CMAKE_C_COMPILER:.*[=/]$(notdir $(CC))$$' build/CMakeCache.txt || rm -rf build/CMakeCache.txt build/CMakeFiles;)
+configure = $(forget) cmake --preset release -DTARN_TESTS=OFF $(if $(given),-DCMAKE_C_COMPILER='$(CC)')
 build = cmake --build --preset release --parallel $(JOBS)
 
 all: ## Build the libraries, the examples and the benchmark into build/
@@ -83,6 +86,11 @@ test-explorer: ## Test the explorer in Chromium; pictures of it go to build/expl
 	$(configure) >/dev/null
 	$(build) --target tarn_static tarn_tool
 	@tools/test.sh explorer browser
+
+MACHINES ?=
+test-machines: ## Test the bits on other machines, in QEMU, Wine and Node (MACHINES="s390x windows": these only)
+	@tools/setup.sh build machines
+	@tools/machines.sh $(MACHINES)
 
 test-vectors: ## Test the vector kernels with the address sanitizer (slow to build)
 	@tools/setup.sh build test
@@ -220,6 +228,21 @@ install: ## Install (DESTDIR, PREFIX or prefix, bindir, libdir, includedir)
 	    $(call directory,includedir,CMAKE_INSTALL_INCLUDEDIR)
 	$(build)
 	DESTDIR='$(DESTDIR)' cmake --install build
+
+dist: ## Write a source tarball of what is committed to build/dist/
+	@tools/package.sh dist
+
+test-dist: ## Build from the source tarball, and run what was built
+	@tools/setup.sh build
+	@tools/package.sh test-dist
+
+deb: ## Build Debian packages into build/deb/
+	@tools/setup.sh build deb
+	@tools/package.sh deb
+
+check-abi: ## Compare the ABI with that of another commit (BASE=tag)
+	@tools/setup.sh build abi
+	@BASE='$(BASE)' tools/package.sh abi
 
 docs: ## Write the documentation site to build/site/: pages with search, the C interface, the explorer if it is built
 	@tools/setup.sh docs

@@ -23,9 +23,11 @@ abi=$major
 # Staged below DESTDIR, then moved: nothing may remember where it was first.
 DESTDIR=$tmp/stage cmake --install "$build" --prefix /opt/tarn >/dev/null
 mv "$tmp/stage/opt/tarn" "$tmp/moved"
-for header in "$source"/include/*.h; do
-    [ -f "$tmp/moved/include/${header##*/}" ] || fail "no ${header##*/}"
-done
+echo '-- manifest'
+sed -e "s/VERSION/$version/" -e "s/ABI/$abi/" "$source/tests/installed.txt" >"$tmp/expected"
+(cd "$tmp/moved" && find . ! -type d | sed -e 's,^\./,,' -e 's,^lib/[^/]*-linux-gnu[^/]*/,lib/,' | LC_ALL=C sort) >"$tmp/installed"
+diff "$tmp/expected" "$tmp/installed" || fail 'what is installed is not what tests/installed.txt lists'
+find "$tmp/moved" -type f -empty | grep . && fail 'an installed file is empty'
 pc=$(find "$tmp/moved" -name tarn.pc)
 [ -n "$pc" ] || fail 'no tarn.pc'
 lib=$(cd "$(dirname "$pc")/.." && pwd)
@@ -44,7 +46,8 @@ fi
 if nm -D --defined-only "$lib/libtarn.so" | awk '{ print $NF }' | grep -v '^tarn_'; then
     fail 'exports symbols that do not start with tarn_'
 fi
-[ -n "$(nm -D --defined-only "$lib/libtarn.so")" ] || fail 'exports nothing'
+nm -D --defined-only "$lib/libtarn.so" | awk '{ print $NF }' | LC_ALL=C sort | diff "$source/tests/symbols.txt" - ||
+    fail 'exports other symbols than tests/symbols.txt lists: what is added is added there, what is gone changes the ABI'
 # Weak symbols (w) are hooks of the compiler's start files, absent as a rule.
 if nm -D --undefined-only "$lib/libtarn.so" | awk '$1 != "w" { print $NF }' |
     grep -vE '@GLIBC_|^(GOMP|omp|__kmpc)_'; then

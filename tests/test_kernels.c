@@ -9,6 +9,9 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#ifndef PTHREAD_STACK_MIN
+#define PTHREAD_STACK_MIN 16384 /* Windows has none */
+#endif
 
 #ifdef TARN_SHORT_TESTS
 enum { THOROUGH = 0 };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage analysis format bench peers counts
-#                                              population pyramid neon avx512 explorer node browser mpi
+#                                              population pyramid neon avx512 machines explorer node browser mpi deb abi
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
 # make a Python environment in build/peers, the group pyramid one in build/pyramid, the groups test and docs one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
@@ -85,6 +85,15 @@ make_venv() { # make_venv <modules, with commas> <package>...
         fail "pip could not install $*: $(echo "$output" | grep . | tail -n 1)"
 }
 
+# zig brings clang with the headers and libraries of systems that Debian has no cross compiler for.
+make_zig() {
+    zig=$(dirname "$0")/../build/machines/zig
+    "$zig/bin/python" -c 'import ziglang' >/dev/null 2>&1 && return 0
+    echo 'tools/setup.sh: installing ziglang into build/machines/zig'
+    output=$({ python3 -m venv "$zig" && "$zig/bin/pip" -q install ziglang; } 2>&1) ||
+        fail "pip could not install ziglang: $(echo "$output" | grep . | tail -n 1)"
+}
+
 # What Bochs boots. Packages are unpacked, not installed: this machine keeps its own kernel.
 unpack() { # unpack <package>
     (cd "$bochs" && apt-get -qq download "$1" && dpkg -x "$1"_*.deb . && rm "$1"_*.deb) >/dev/null 2>&1 ||
@@ -99,7 +108,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|explorer|node|browser|mpi>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|machines|explorer|node|browser|mpi|deb|abi>...'
 for group; do
     case $group in
     build)
@@ -167,6 +176,35 @@ for group; do
         need xorriso has xorriso
         need cpio has cpio
         ;;
+    machines)
+        need gcc-i686-linux-gnu has i686-linux-gnu-gcc
+        need libc6-dev-i386-cross test -e /usr/i686-linux-gnu/include/stdlib.h
+        need gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
+        need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdlib.h
+        need gcc-arm-linux-gnueabihf has arm-linux-gnueabihf-gcc
+        need libc6-dev-armhf-cross test -e /usr/arm-linux-gnueabihf/include/stdlib.h
+        need gcc-riscv64-linux-gnu has riscv64-linux-gnu-gcc
+        need libc6-dev-riscv64-cross test -e /usr/riscv64-linux-gnu/include/stdlib.h
+        need gcc-s390x-linux-gnu has s390x-linux-gnu-gcc
+        need libc6-dev-s390x-cross test -e /usr/s390x-linux-gnu/include/stdlib.h
+        need gcc-powerpc64le-linux-gnu has powerpc64le-linux-gnu-gcc
+        need libc6-dev-ppc64el-cross test -e /usr/powerpc64le-linux-gnu/include/stdlib.h
+        need gcc-mingw-w64-x86-64-posix has x86_64-w64-mingw32-gcc-posix
+        need musl-tools has musl-gcc
+        need qemu-user has qemu-s390x
+        need wine64 test -x /usr/lib/wine/wine64
+        need python3-venv python3 -c 'import ensurepip, venv'
+        need clang has clang
+        need lld has wasm-ld
+        need wasi-libc test -e /usr/include/wasm32-wasi/stdlib.h
+        need nodejs has node
+        ;;
+    deb)
+        need debhelper has dh
+        need dpkg-dev has dpkg-buildpackage
+        need fakeroot has fakeroot
+        ;;
+    abi) need abigail-tools has abidiff ;;
     explorer)
         need python3 has python3
         need clang has clang
@@ -191,7 +229,7 @@ case " $* " in
 *' docs '*) make_venv 'sphinx, furo, myst_parser, sphinx_copybutton' sphinx furo myst-parser sphinx-copybutton ;;
 esac
 case " $* " in
-*' explorer '*)
+*' explorer '* | *' machines '*)
     need_wasm_runtime
     install_missing
     ;;
@@ -207,6 +245,9 @@ esac
 case " $* " in
 # shellcheck disable=SC2086
 *' pyramid '*) make_peers build/pyramid $pyramid_packages ;;
+esac
+case " $* " in
+*' machines '*) make_zig ;;
 esac
 case " $* " in
 *' avx512 '*) make_bochs ;;

@@ -23,7 +23,7 @@ test_preset() {
     case $1 in # kernels that cannot run here are compiled once, by tests/no_build_system.sh
     release | clang | asan-vectors) families=(-DTARN_AVX512="$(tools/has_avx512.sh)") ;;
     esac
-    cmake --preset "$1" -DTARN_TESTS=ON ${families[@]+"${families[@]}"}
+    cmake --preset "$1" -DTARN_TESTS=ON -DTARN_WERROR=ON ${families[@]+"${families[@]}"}
     cmake --build --preset "$1" --parallel "$jobs"
     built=$SECONDS
     # Thread sanitizers of this age die of address layouts that newer kernels choose at random.
