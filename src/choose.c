@@ -203,8 +203,8 @@ static double cells_read(const tarn_problem *problem, int64_t most)
     return best;
 }
 
-/* What lanes do for a vector of outputs: taps of a window, and turning what they read, or finding it
- * if it is a pixel of few vectors. Lanes may be idle. */
+/* What lanes do for a vector of outputs: taps of a window, and turning what they read, or finding
+ * it if it is a pixel of few vectors. Lanes may be idle. */
 static double lanes_steps(const tarn_problem *problem, int64_t vector)
 {
     enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
@@ -223,9 +223,9 @@ static double lanes_steps(const tarn_problem *problem, int64_t vector)
     return (taps + turned + 2) * (double)width / (double)min_i64(width, used);
 }
 
-/* What rows do: they fold one axis after the other, on each the taps of all cells that the next ones
- * read. Short rows, adaptive and dilated windows take more, and so do rows that are kept for outer
- * axes. */
+/* What rows do: they fold one axis after the other, on each the taps of all cells that the next
+ * ones read. Short rows, adaptive and dilated windows take more, and so do rows that are kept for
+ * outer axes. */
 static double rows_steps(const tarn_problem *problem, int64_t vector)
 {
     enum { ROW = 4 };

@@ -33,8 +33,8 @@ uint32_t tarn_isa_named(const char *name, size_t length)
 }
 
 #if HAVE_AVX2
-/* What the CPU says, and which registers the system keeps. The compilers' __builtin_cpu_supports() wants a runtime
- * library that not all of them bring. */
+/* What the CPU says, and which registers the system keeps. The compilers'
+ * __builtin_cpu_supports() wants a runtime library that not all of them bring. */
 typedef struct {
     unsigned leaf1_c, leaf7_b, leaf7_c, kept;
 } cpu;

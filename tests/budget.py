@@ -61,9 +61,9 @@ WEIGHTED = {"fwd": 450, "jvp": 600, "bwd": 850}  # smooth max and lp: with expon
 KNOWN = {
     "max d1 k9s9p4e3 f32 1x60x130": (2.0, 360),  # from x: the engine of rows finds the winners
     "min d3 a7,4,8 i8 3x2x8x8x8 last": (1.5, 700),  # two channels, few windows to a plane
-    "min d2 a8,10 f32 1x25x10x10": (1.5, 390),
+    "min d2 a8,10 f32 1x25x10x10": (1.5, 440),  # 800 windows: planning is a good part
     "min d2 k9s4 ceil f32 1x2x27x53 last": (1.8, 360),  # two channels: 16 bands of a plane share little
-    "min d2 k2s4p1 u8 5x4x33x11": (1.7, 450),  # 32 lanes for planes of few windows
+    "min d2 k2s4p1 u8 5x4x33x11": (2.1, 450),  # planes of few windows: two lengths of vectors are planned for
     "max d2 k3,5s3,5p0,2 i8 1x50x23x11": (2.1, 300),  # the same
     "max d3 a10,8,7 f32 1x2x19x19x19 last": (1.7, 850),  # two channels, few windows to a plane
     "smooth d3 k5s1p2e2 f32 1x2x15x8x20 last": (1.5, 2100),  # rows of 40 elements, five windows to a cell on each axis

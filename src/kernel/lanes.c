@@ -298,6 +298,15 @@ static int64_t set_bands(lanes_plan *plan, const tarn_row_ops *ops, int64_t plan
     return set_turned(plan, ops, false, rows);
 }
 
+/* Whether a box has all the windows of a lane. */
+static bool has_whole_box(const lanes_plan *plan)
+{
+    for (int a = 0; a < plan->p->spatial; a++)
+        if (plan->most[a] < plan->axis[a].out)
+            return false;
+    return true;
+}
+
 /* The length of vectors that costs least: longer ones have boxes of fewer windows, which share
  * less, and may have more lanes than there is work for. */
 static int64_t set_width(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
@@ -311,6 +320,8 @@ static int64_t set_width(lanes_plan *plan, const tarn_row_ops *ops, int64_t plan
             least = *plan;
             least_bands = bands;
         }
+        if (bands > 0 && has_whole_box(plan) && planes * bands >= plan->width)
+            break; /* nothing is read twice */
     }
     *plan = least;
     return least_bands;

@@ -329,8 +329,8 @@ static inline const tarn_row_ops *ops_for(const tarn_row_ops *ops, int64_t bytes
     return ops;
 }
 
-/* Those for rows that were turned back, piece by piece of 16 bytes: a machine forwards what was just
- * stored to loads that lie in one piece, and waits for others. */
+/* Those for rows that were turned back, piece by piece of 16 bytes: a machine forwards what was
+ * just stored to loads that lie in one piece, and waits for others. */
 static inline const tarn_row_ops *narrowest(const tarn_row_ops *ops)
 {
     return ops_for(ops, 0);
