@@ -58,6 +58,8 @@ class Journal:
             end += len(line) + 1
         if good:
             refuse_other(good[0], header)
+        elif lines[:-1]:
+            raise RequestError(f"resume: {self.path} is damaged; --overwrite begins anew")
         os.ftruncate(self._fd, end)
         return {(line["level"], tuple(line["unit"])): line for line in good[1:]}
 

@@ -78,20 +78,19 @@ def _open_zarr(path):
 
 
 def _from_image(path, group, ome):
-    image = ome["multiscales"][0]
     try:
+        image = ome["multiscales"][0]
         first = image["datasets"][0]
         array = group[first["path"]]
         axes = [dict(a) if isinstance(a, dict) else {"name": a} for a in image["axes"]]
-        steps = first["coordinateTransformations"]
-        extra = tuple((key, ome[key]) for key in _CARRIED if key in ome)
-    except (KeyError, IndexError, TypeError) as error:
-        raise RequestError(f"{path}: damaged 'multiscales': no {error}") from None
-    if not isinstance(array, zarr.Array):
-        raise RequestError(f"{path}: {first['path']} is not an array")
-    where = os.path.join(path, first["path"])
-    return _from_array(where, array, axes, steps, image.get("name"),
-                       image.get("coordinateTransformations") or (), extra)
+        extra = tuple((key, dict(ome[key])) for key in _CARRIED if key in ome)
+        return _from_array(os.path.join(path, first["path"]), array, axes,
+                           first["coordinateTransformations"], image.get("name"),
+                           image.get("coordinateTransformations") or (), extra)
+    except RequestError:
+        raise
+    except (AttributeError, IndexError, KeyError, OSError, TypeError, ValueError) as error:
+        raise RequestError(f"{path}: damaged 'multiscales': {error!r}") from None
 
 
 def _from_array(path, array, axes, steps, name, transformations, extra):
@@ -105,6 +104,8 @@ def _from_array(path, array, axes, steps, name, transformations, extra):
             raise RequestError(f"{path}: a transformation of type {step.get('type')} is not supported")
         if step["type"] in found:
             found[step["type"]] = tuple(float(v) for v in step[step["type"]])
+    if any(len(numbers) != rank or not all(map(math.isfinite, numbers)) for numbers in found.values()):
+        raise RequestError(f"{path}: a scale or translation is not {rank} numbers")
     return Source(path, "zarr", array.shape, numpy.dtype(array.dtype).newbyteorder("=").name,
                   tuple(axes), found["scale"], found["translation"], array.chunks, array.shards,
                   fingerprint, name or _stem(path), tuple(transformations), extra)

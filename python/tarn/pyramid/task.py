@@ -34,7 +34,7 @@ def run_task(plan, level, unit, budget):
             if level > 0 or not _copy_encoded(plan, unit, path):
                 _write(plan, level, unit, target, path, budget)
         size, checksum = file_facts(path)
-    except (MemoryError, Exception) as error:
+    except Exception as error:
         words = str(error) or type(error).__name__
         raise WorkError(f"level {level}, {'shard' if plan.levels[level].shards else 'chunk'} "
                         f"{unit}, key {level}/{key}: {words}") from None
