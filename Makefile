@@ -124,11 +124,13 @@ check-sanitizers: ## All tests with the undefined-behaviour and memory sanitizer
 	@tools/setup.sh build test
 	@tools/test.sh ubsan msan
 
-check-valgrind: ## Calls, graphs and errors of the release build under valgrind
+# Floating-point states are not among them: valgrind computes with one of its own.
+memory_tests = test_corners test_graph_corners test_graph_limits test_graph_text test_errors test_threads
+check-valgrind: ## Calls, graphs, errors and fuzz corpora of the release build under valgrind
 	@tools/setup.sh build test
 	cmake --preset release -DTARN_TESTS=ON
-	$(build) --target test_graph_text test_errors test_float_state replay_pool replay_graph replay_problem
-	@set -e; for words in tests/test_graph_text tests/test_errors tests/test_float_state 'tests/replay_graph fuzz/corpus/graph' \
+	$(build) --target $(memory_tests) replay_pool replay_graph replay_problem
+	@set -e; for words in $(addprefix tests/,$(memory_tests)) 'tests/replay_graph fuzz/corpus/graph' \
 	    'tests/replay_problem fuzz/corpus/problem' 'tests/replay_pool fuzz/corpus/pool'; do \
 	    echo "-- $$words"; valgrind -q --error-exitcode=9 --leak-check=full build/$$words; \
 	done

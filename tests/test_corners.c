@@ -199,6 +199,12 @@ static void test_explanations(void)
     CHECK(tarn_plan_saved_bytes(plan) == 0 && tarn_plan_saved_bytes(NULL) == 0,
           "winners of averages");
     tarn_plan_destroy(plan);
+    GOOD(tarn_problem_parse("max k2s2 f32 3x9x9", &pool, &x, &error));
+    GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+    tarn_plan_explain(plan, TARN_FORWARD, line, sizeof line);
+    CHECK(!strstr(line, "channels") && strstr(line, " in 1 part") && !strstr(line, "parts"), "%s",
+          line);
+    tarn_plan_destroy(plan);
 }
 
 int main(void)

@@ -169,7 +169,7 @@ bool tool_parse(int argc, char *const *argv, tool_call *call, tarn_complaint *co
     bool only_words = false;
     *call = (tool_call){.command = argc > 1 ? tool_find_command(argv[1]) : NULL};
     if (!call->command)
-        return tool_complain_command(complaint, argv[1]);
+        return tool_complain_command(complaint, argc > 1 ? argv[1] : "");
     while (p.at < argc)
         if (!take_argument(&p, &only_words))
             return false;

@@ -89,11 +89,11 @@ def draw(only, chance):
 
 
 def run(words, **more):
-    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", **more)
 
 
-def prepare():
-    """A copy of the tree, and its release with all test programs."""
+def prepare(programs):
+    """A copy of the tree, and its release with these test programs."""
     for name in filter(None, run(["git", "ls-files"], cwd=ROOT).stdout.split("\n")):
         source, target = ROOT / name, WORK / name
         if source.is_file() and (not target.exists() or target.read_bytes() != source.read_bytes()):
@@ -103,7 +103,7 @@ def prepare():
     if not (BUILD / "venv").exists():
         (BUILD / "venv").symlink_to(ROOT / "build" / "venv")
     for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_TOOL=ON", "-DTARN_EXAMPLES=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
-                  ["cmake", "--build", "build"]):
+                  ["cmake", "--build", "build", "--target", *programs]):
         done = run(words, cwd=WORK)
         if done.returncode:
             sys.exit(done.stdout)
@@ -119,7 +119,7 @@ def compilations():
         if "tarn_objects.dir" in target:
             words[words.index("-o") + 1] = f"mutant/{len(found)}.o"
             read = (BUILD / (target + ".d")).read_text().replace("\\\n", " ").split()
-            found[str(source.relative_to(WORK))] = words + ["-O1", "-w"], {os.path.relpath(f, WORK) for f in read if f[0] == "/"}
+            found[str(source.relative_to(WORK))] = words + ["-O1", "-w"], {os.path.relpath(BUILD / f, WORK) for f in read[1:]}
     return found
 
 
@@ -131,6 +131,8 @@ def compile_mutant(path, commands):
             if run(words, cwd=BUILD).returncode:
                 return None
             objects.append(words[words.index("-o") + 1])
+    if not objects:
+        sys.exit(f"no file of the library reads {path}")
     return objects
 
 
@@ -208,7 +210,7 @@ def main():
             print(described(mutant))
         print(f"{min(options.count, len(found))} of {len(found)}")
         return 0
-    prepare()
+    prepare(sorted({test.split()[0] for mutant in found for test in tests_of(mutant[0])}))
     commands, limits, reasons = compilations(), {}, excused()
     counts = {"killed": 0, "excused": 0, "survived": 0, "not compiled": 0}
     with open(WORK / "report.txt", "a") as report:
