@@ -13,7 +13,7 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz \
+.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz check-torch-suites check-wheel \
     check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
     bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install dist test-dist deb check-abi docs format clean help
 
@@ -173,6 +173,14 @@ KILLS ?= 20
 check-pyramid: ## Kill the drivers and workers of pyramids, again and again (KILLS=20)
 	@tools/setup.sh build python
 	@tools/python.sh pyramid $(KILLS)
+
+check-wheel: ## Build the wheel; auditwheel must call it manylinux, and abi3audit clean
+	@tools/setup.sh build python
+	@tools/python.sh check-wheel
+
+check-torch-suites: ## PyTorch's own tests of pooling, with tarn in place of its pools (PYTORCH=checkout of its repository)
+	@tools/setup.sh build python
+	@tools/python.sh suites $(or $(PYTORCH),$(error PYTORCH=folder is needed: a checkout of pytorch))
 
 bench: ## Measure tarn against the streaming bound (BENCH_ARGS=..., RESULTS=folder)
 	@tools/setup.sh build bench

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# usage: tools/python.sh <install|wheel|test|dask|mpi|pyramid>
+# usage: tools/python.sh <install|wheel|check-wheel|test|suites|dask|mpi|pyramid>
 #   install  the package into build/venv, with NumPy
 #   wheel    a wheel and a source distribution into build/dist
+#   check-wheel  the same; then auditwheel must call the wheel manylinux, and abi3audit clean
+#   suites <checkout> [suite]...  PyTorch's own tests of pooling, inside tarn.torch.patch()
 #   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
 #   dask     install, and run the long tests of tarn.dask
 #   mpi      install, and run examples/mpi_pool.py on 1, 2, 4 and 7 ranks
@@ -33,14 +35,29 @@ install() { # install <build folder> [argument of pip]...
         --force-reinstall -Cbuild-dir="$1" -Ccmake.define.TARN_WERROR=ON "${@:2}" .
 }
 
+make_wheel() {
+    need scikit-build-core build
+    rm -rf build/dist
+    $venv/python -m build --no-isolation --outdir build/dist .
+}
+
 case ${1:-} in
 install) install build/python ;;
-wheel)
-    need scikit-build-core build
-    $venv/python -m build --no-isolation --outdir build/dist .
+wheel) make_wheel ;;
+check-wheel)
+    need auditwheel abi3audit
+    make_wheel
+    $venv/python -m auditwheel show build/dist/*.whl | tee build/dist/auditwheel.txt
+    grep -q '"manylinux_' build/dist/auditwheel.txt
+    $venv/python -m abi3audit --strict --summary build/dist/*.whl
+    ;;
+suites)
+    need torch==2.13.0 numpy pytest hypothesis expecttest
+    install build/python
+    $venv/python tools/torch_suites.py "${@:2}"
     ;;
 test)
-    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx zarr ome-zarr-models distributed xarray astropy scikit-image
+    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx onnxscript zarr ome-zarr-models distributed xarray astropy scikit-image
     # The package is tested here; the kernels, which give the same bits, by the other stages.
     install build/python-test -Ccmake.define.TARN_AVX2=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
     # Two at a time: the differential test alone takes half of the time.
@@ -65,7 +82,7 @@ pyramid)
     $venv/python -m pytest -q python/tests/test_pyramid_kill.py --kills "${2:-20}"
     ;;
 *)
-    sed -n '2,8s/^# //p' "$0" >&2
+    sed -n '2,10s/^# //p' "$0" >&2
     exit 2
     ;;
 esac

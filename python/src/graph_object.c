@@ -595,6 +595,27 @@ static PyObject *graph_reduce(PyObject *self, PyObject *unused)
     return made;
 }
 
+static PyObject *graph_repr(PyObject *self)
+{
+    PyObject *text = text_of_graph(self, false);
+    PyObject *made = text ? PyUnicode_FromFormat("tarn.Graph.load(%R)", text) : NULL;
+    Py_XDECREF(text);
+    return made;
+}
+
+/* Equal graphs save the same text. They can change: there is no hash. */
+static PyObject *graph_compare(PyObject *self, PyObject *other, int op)
+{
+    if (Py_TYPE(self) != Py_TYPE(other) || (op != Py_EQ && op != Py_NE))
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *mine = text_of_graph(self, false);
+    PyObject *theirs = mine ? text_of_graph(other, false) : NULL;
+    PyObject *is = theirs ? PyObject_RichCompare(mine, theirs, op) : NULL;
+    Py_XDECREF(theirs);
+    Py_XDECREF(mine);
+    return is;
+}
+
 static PyObject *graph_dot(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -717,6 +738,9 @@ static PyType_Slot graph_slots[] = {
     {Py_tp_new, graph_new},
     {Py_tp_dealloc, graph_dealloc},
     {Py_tp_call, graph_call},
+    {Py_tp_repr, graph_repr},
+    {Py_tp_richcompare, graph_compare},
+    {Py_tp_hash, PyObject_HashNotImplemented},
     {Py_tp_methods, graph_methods},
     {0, NULL},
 };

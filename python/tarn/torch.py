@@ -21,6 +21,7 @@ import operator
 import torch
 from torch import nn
 from torch.autograd import forward_ad
+from torch._jit_internal import boolean_dispatched
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
@@ -86,34 +87,51 @@ def _output_shape(text, shape):
 # ---- Kernels -------------------------------------------------------------------------------------
 
 
-_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-
-def _is_last(x):
-    """Whether x lies channels last, with gaps or without, and is not contiguous at the same time."""
-    if x.dim() not in _CHANNELS_LAST or x.is_contiguous() or x.stride(1) == 0:
+def _is_last(x, ndim):
+    """Whether the channels, the axis before the last ``ndim``, lie innermost in memory, with gaps or
+    without, and the tensor is not contiguous at the same time."""
+    channel = x.dim() - ndim - 1
+    if channel < 0 or x.is_contiguous() or x.stride(channel) == 0:
         return False
     reach = 0
-    for axis in (1, *range(x.dim() - 1, 1, -1), 0):
-        if x.stride(axis) < reach or (axis == 0 and reach == x.stride(1)):
+    for axis in _from_innermost(x.dim(), channel):
+        if x.stride(axis) < reach or (axis < channel and reach == x.stride(channel)):
             return False
         reach = x.stride(axis) * max(x.shape[axis], 1)
     return True
 
 
-def _memory_format(shape, last):
-    return _CHANNELS_LAST[len(shape)] if last else torch.contiguous_format
+def _from_innermost(rank, channel):
+    return (channel, *range(rank - 1, channel, -1), *range(channel - 1, -1, -1))
 
 
-def _empty(shape, like, dtype=None):
-    """A tensor for a result: channels last if ``like`` is, else contiguous."""
-    last = len(shape) == like.dim() and _is_last(like)
-    return torch.empty(shape, dtype=dtype or like.dtype, device=like.device,
-                       memory_format=_memory_format(shape, last))
+def _dense(shape, last, ndim, dtype, device):
+    """A tensor for a result: contiguous, or its channels innermost."""
+    if not last:
+        return torch.empty(shape, dtype=dtype, device=device)
+    strides, stride = [0] * len(shape), 1
+    for axis in _from_innermost(len(shape), len(shape) - ndim - 1):
+        strides[axis] = stride
+        stride = stride * max(shape[axis], 1)
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+
+def _empty(shape, like, ndim, dtype=None):
+    """A tensor for a result of a pool over ``ndim`` axes: channels last if ``like`` is."""
+    last = len(shape) == like.dim() and _is_last(like, ndim)
+    return _dense(shape, last, ndim, dtype or like.dtype, like.device)
+
+
+def _ndim(pool):
+    return len(_pool(pool).axes)
+
+
+def _result(x, pool, dtype=None):
+    return _empty(_output_shape(pool, x.shape), x, _ndim(pool), dtype)
 
 
 def _forward(x, pool):
-    return _pool(pool)(x.detach(), out=_empty(_output_shape(pool, x.shape), x))
+    return _pool(pool)(x.detach(), out=_result(x, pool))
 
 
 def _indices(x, pool):
@@ -122,16 +140,22 @@ def _indices(x, pool):
 
 
 def _jvp(x, dx, pool):
-    return _pool(pool).jvp(x.detach(), dx.detach(), out=_empty(_output_shape(pool, x.shape), x))
+    return _pool(pool).jvp(x.detach(), dx.detach(), out=_result(x, pool))
 
 
-def _laid_out(gy, rank, last):
+def _laid_out(gy, rank, last, ndim):
     """gy as y lies: backward kernels are many times slower where it lies otherwise."""
-    return gy.detach().contiguous(memory_format=_memory_format(gy.shape, last and gy.dim() == rank))
+    gy = gy.detach()
+    if not last or gy.dim() != rank:
+        return gy.contiguous()
+    wanted = _dense(gy.shape, True, ndim, gy.dtype, gy.device)
+    return gy if gy.stride() == wanted.stride() else wanted.copy_(gy)
 
 
 def _vjp(x, gy, pool):
-    return _pool(pool).vjp(x.detach(), _laid_out(gy, x.dim(), _is_last(x)), out=_empty(x.shape, x))
+    ndim = _ndim(pool)
+    gy = _laid_out(gy, x.dim(), _is_last(x, ndim), ndim)
+    return _pool(pool).vjp(x.detach(), gy, out=_empty(x.shape, x, ndim))
 
 
 def _saved(x, pool):
@@ -139,15 +163,15 @@ def _saved(x, pool):
 
 
 def _vjp_saved(winners, gy, size, last, pool):
-    gx = torch.empty(size, device="meta", memory_format=_memory_format(size, last))
+    gx = _dense(size, last, _ndim(pool), gy.dtype, "meta")
     if winners is not None and torch.empty_like(winners, device="meta").stride() != winners.stride():
         winners = winners.contiguous()  # They had gaps, or were broadcast.
-    gy = _laid_out(gy, len(size), last)
+    gy = _laid_out(gy, len(size), last, _ndim(pool))
     return _core.vjp_saved(_pool(pool), (gx.shape, gx.stride()), winners, gy)
 
 
 def _unpool(x, indices, size):
-    out = _empty((*x.shape[:x.dim() - len(size)], *size), x)
+    out = _fake_unpool(x, indices, size)
     return _core.unpool(len(size), x.detach(), indices.detach(), tuple(size), out)
 
 
@@ -155,20 +179,19 @@ def _unpool(x, indices, size):
 
 
 def _fake_forward(x, pool):
-    return _empty(_output_shape(pool, x.shape), x)
+    return _result(x, pool)
 
 
 def _fake_indices(x, pool):
-    shape = _output_shape(pool, x.shape)
-    return _empty(shape, x), _empty(shape, x, torch.int64)
+    return _result(x, pool), _result(x, pool, torch.int64)
 
 
 def _fake_jvp(x, dx, pool):
-    return _empty(_output_shape(pool, x.shape), x)
+    return _result(x, pool)
 
 
 def _fake_vjp(x, gy, pool):
-    return _empty(x.shape, x)
+    return _empty(x.shape, x, _ndim(pool))
 
 
 def _axis_taps(pool, axis, size):
@@ -191,17 +214,15 @@ def _fake_saved(x, pool):
         raise Error(f"{pool!r} keeps no winners: max and min with the tie rule 'first' do")
     taps = math.prod(_taps(_pool(pool), x.shape))
     dtype = torch.uint8 if taps <= 255 else torch.int32 if taps < 2**31 else torch.int64
-    shape = _output_shape(pool, x.shape)
-    return _empty(shape, x), _empty(shape, x, dtype)
+    return _result(x, pool), _result(x, pool, dtype)
 
 
 def _fake_vjp_saved(winners, gy, size, last, pool):
-    return torch.empty(size, dtype=gy.dtype, device=gy.device,
-                       memory_format=_memory_format(size, last))
+    return _dense(size, last, _ndim(pool), gy.dtype, gy.device)
 
 
 def _fake_unpool(x, indices, size):
-    return _empty((*x.shape[:x.dim() - len(size)], *size), x)
+    return _empty((*x.shape[:x.dim() - len(size)], *size), x, len(size))
 
 
 # ---- Derivatives ---------------------------------------------------------------------------------
@@ -298,7 +319,7 @@ class _ForwardSaved(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, ctx.pool = inputs
-        ctx.size, ctx.last = x.shape, _is_last(x)
+        ctx.size, ctx.last = x.shape, _is_last(x, _ndim(ctx.pool))
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(output[1])
         ctx.save_for_forward(x)
@@ -324,7 +345,7 @@ class _ForwardMean(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, ctx.pool = inputs
-        ctx.size, ctx.last = x.shape, _is_last(x)
+        ctx.size, ctx.last = x.shape, _is_last(x, _ndim(ctx.pool))
 
     @staticmethod
     def backward(ctx, gy):
@@ -586,7 +607,7 @@ def _vjp_by_operators(step, saved, gy):
     if saved and not pool.keeps_winners:
         return torch.ops.tarn.pool_vjp(*saved, gy, pool.text)
     size, strides = step.form
-    last = _is_last(torch.empty_strided(size, strides, device="meta"))
+    last = _is_last(torch.empty_strided(size, strides, device="meta"), len(pool.axes))
     return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), gy, size, last, pool.text)
 
 
@@ -906,17 +927,22 @@ def _is_served(x):
             and not x.is_complex())
 
 
-def _on_cpu(ours, theirs):
-    """Ours for tensors that tarn can pool; PyTorch's for others, for ``out`` and for whoever
-    overrides its functions."""
+def _in_place_of(theirs, ours):
+    """Ours for tensors that tarn can pool. PyTorch's for others, for ``out``, for whoever overrides its
+    functions, and for what tarn refuses: then the error, or the result, is PyTorch's own."""
 
     @functools.wraps(ours)
     def pool(input, *args, **kwargs):
-        chosen = theirs
         if not has_torch_function_unary(input) and "out" not in kwargs and _is_served(input):
-            chosen = ours
-        return chosen(input, *args, **kwargs)
+            try:
+                return ours(input, *args, **kwargs)
+            except (Error, TypeError):
+                pass
+        return theirs(input, *args, **kwargs)
 
+    # torch.jit.script compiles what it finds here: PyTorch's own functions.
+    boolean_dispatched[pool] = boolean_dispatched.get(theirs) or {
+        "if_true": theirs, "if_false": theirs, "index": 99, "default": False, "arg_name": ""}
     return pool
 
 
@@ -934,7 +960,7 @@ def patch():
     originals = {name: getattr(functional, name) for name in _PATCHED}
     try:
         for name, original in originals.items():
-            setattr(functional, name, _on_cpu(globals()[name], original))
+            setattr(functional, name, _in_place_of(original, globals()[name]))
         yield
     finally:
         for name, original in originals.items():

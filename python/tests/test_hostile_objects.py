@@ -1,6 +1,7 @@
 """Objects that act while they are read, that carry more than numbers, or that say less than others."""
 
 import ctypes
+import sys
 
 import numpy
 import pytest
@@ -117,3 +118,11 @@ def test_masks_are_not_lost():
             call()
     assert tarn.max_pool2d(masked.filled(0), 2).max() == 12
     assert tarn.max_pool2d(masked.data, 2).max() == 15
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the linker of Linux is told so")
+def test_the_module_exports_its_init_function_only():
+    library = ctypes.CDLL(_core.__file__)
+    assert hasattr(library, "PyInit__core")
+    for name in ("tarn_forward", "tarn_plan_create", "tarn_graph_create", "tarn_version"):
+        assert not hasattr(library, name)

@@ -146,7 +146,54 @@ def test_patch_leaves_out_to_pytorch():
     assert torch.equal(y, F.avg_pool2d(image(), 2))
 
 
-PRIVATE = {torch._C: ["_AutoDispatchBelowAutograd", "_are_functorch_transforms_active", "_get_tracing_state",
+def test_patch_has_pytorchs_words_for_what_is_wrong():
+    x = image()
+    wrong = {lambda: F.max_pool2d(x, 2, 0), lambda: F.avg_pool2d(x, 9), lambda: F.avg_pool2d(x, "2"),
+             lambda: F.max_pool2d(x[:, :0], 2), lambda: F.adaptive_avg_pool2d(x[0, 0], 2),
+             lambda: F.max_unpool2d(x, x.long(), [1, 1, 1])}
+    for call in wrong:
+        with pytest.raises(Exception) as theirs:
+            call()
+        with T.patch(), pytest.raises(Exception) as ours:
+            call()
+        assert type(ours.value) is type(theirs.value) and str(ours.value) == str(theirs.value)
+    with T.patch():  # PyTorch has a result where tarn has none
+        assert F.adaptive_avg_pool2d(x, 0).shape == (2, 3, 0, 0)
+        assert torch.allclose(F.avg_pool2d(x, 2, divisor_override=-1), -4 * F.avg_pool2d(x, 2))
+
+
+@pytest.mark.parametrize("module", [nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(2),
+                                    nn.AdaptiveMaxPool2d(2), nn.MaxPool2d(2, return_indices=True)], ids=repr)
+def test_scripted_models_have_pytorchs_pools(module):
+    expected = torch.jit.script(module)
+    with T.patch():
+        scripted = torch.jit.script(module)
+    for seed in (1, 2):
+        torch.testing.assert_close(scripted(image(seed)), expected(image(seed)), rtol=0, atol=0)
+
+
+LAYOUTS = {"channels last": lambda x: x.movedim(-1, 1), "unbatched": lambda x: x.movedim(-1, 1)[0],
+           "sliced": lambda x: x.movedim(-1, 1)[:, ::2], "row-major": lambda x: x}
+
+
+@pytest.mark.parametrize("ndim", (1, 2, 3))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_operators_lay_results_out_as_eager_mode_does(layout, ndim):
+    x = LAYOUTS[layout](image(1, (2, *(6, 5, 4)[:ndim], 8)))
+    name, ends = f"max_pool{ndim}d", f"max k2s1 d{ndim}"
+    y = getattr(T, name)(x, 2, 1)
+    for other in (torch.ops.tarn.pool(x, ends), torch.ops.tarn.pool_indices(x, ends)[1],
+                  getattr(T, name)(x.clone().as_strided(x.shape, x.stride(), 0).requires_grad_(), 2, 1,
+                                   return_indices=True)[0] if layout != "sliced" else y):
+        assert other.stride() == y.stride()
+    leaf = x.detach().requires_grad_()
+    (eager,) = torch.autograd.grad(getattr(T, name)(leaf, 2, 1), leaf, y)
+    (through,) = torch.autograd.grad(torch.ops.tarn.pool(leaf, ends), leaf, y)
+    assert torch.equal(eager, through) and eager.stride() == through.stride()
+
+
+PRIVATE = {torch._jit_internal: ["boolean_dispatched"],
+           torch._C: ["_AutoDispatchBelowAutograd", "_are_functorch_transforms_active", "_get_tracing_state",
                       "_is_torch_function_mode_enabled", "_len_torch_dispatch_stack"],
            torch._functorch.utils: ["enable_single_level_autograd_function"],
            torch.autograd.forward_ad: ["_current_level", "_set_fwd_grad_enabled"],

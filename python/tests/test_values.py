@@ -42,17 +42,27 @@ def test_graphs_travel():
     x = graph.input("f64", (2, 4))
     graph.output(graph.pool(x, tarn.MaxPool((2,))))
     values = numpy.arange(8.0).reshape(2, 4)
-    for twin in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
-        assert twin.save() == graph.save() and (twin(values)[0] == graph(values)[0]).all()
+    twins = pickle.loads(pickle.dumps(graph)), copy.copy(graph), copy.deepcopy(graph), eval(repr(graph))
+    for twin in twins:
+        assert twin == graph and not twin != graph and (twin(values)[0] == graph(values)[0]).all()
+    twin.output(twin.scale(0, 2.0))
+    assert twin != graph and graph != 5 and graph == eval(repr(graph))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(graph)
+    with pytest.raises(TypeError):
+        graph < twin
 
 
 WORKERS = """
 import multiprocessing, sys, numpy, tarn
-def pooled(pool, x): return pool(x)
+def pooled(pool, x): return pool(x)[0] if isinstance(pool, tarn.Graph) else pool(x)
 if __name__ == "__main__":
     x = numpy.arange(16.0).reshape(4, 4)
     with multiprocessing.get_context(sys.argv[1]).Pool(1) as workers:
         y = workers.apply(pooled, (tarn.MaxPool(2), x))
+        graph = tarn.Graph()
+        graph.output(graph.pool(graph.input("f64", x.shape), tarn.MaxPool(2)))
+        assert (y == workers.apply(pooled, (graph, x))).all()
     assert (y == tarn.MaxPool(2)(x)).all()
 """
 

@@ -1,0 +1,105 @@
+"""Every allocation of a call fails once, then all from it on: a MemoryError, and nothing leaks.
+
+Python's allocations come from malloc here, too, so that those made for the module fail as well."""
+
+import os
+import pathlib
+import platform
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+import pytest
+
+import tarn
+
+PROGRAM = """
+import array, ctypes, gc
+import numpy, tarn
+
+library = ctypes.CDLL(None)
+countdown, forever, failures, blocks = (ctypes.c_long.in_dll(library, name)
+                                        for name in ("countdown", "forever", "failures", "blocks"))
+x = numpy.arange(48.0, dtype="f4").reshape(2, 6, 4)
+buffer = array.array("d", range(8))
+pool, split = tarn.MaxPool(2), tarn.MaxPool(3, 1, 1, ties="split")
+graph = tarn.Graph()
+graph.output(graph.scale(graph.pool(graph.input("f32", x.shape), pool), 2.0))
+text, gy, y = graph.save(), numpy.ones((2, 3, 2), "f4"), split(x)
+graph.vjp([x], [gy])
+
+def build():
+    made = tarn.Graph.load(text)
+    return made.save()
+
+CALLS = {"function": lambda: tarn.max_pool2d(x, 2, return_indices=True), "value": lambda: tarn.MaxPool(3, 2, 1),
+         "pool": lambda: pool(x), "vjp": lambda: split.vjp(x, y), "jvp": lambda: pool.jvp(x, x),
+         "buffer": lambda: tarn.MaxPool((2,))(buffer), "last": lambda: pool(x.transpose(1, 2, 0)),
+         "text": lambda: repr(pool), "explain": lambda: pool.explain(x.shape, "f32"),
+         "graph": lambda: graph(x), "graph vjp": lambda: graph.vjp([x], [gy]), "build": build,
+         "compare": lambda: graph == tarn.Graph.load(text), "plans": lambda: plans()}
+
+sizes = iter(range(1, 10**6))
+
+def plans():
+    return tarn.avg_pool1d(numpy.ones((1, next(sizes) % 97 + 4), "f4"), 2)
+
+def attempt(call, number, all_behind):
+    "Whether the call raised MemoryError, being refused memory from its allocation of that number on."
+    forever.value, countdown.value = all_behind, number
+    try:
+        call()
+    except MemoryError:
+        return True
+    finally:
+        countdown.value = -1
+    return False
+
+def settled(call, number, all_behind):
+    "How many blocks there are after 12 attempts. Python remembers a few exceptions and frames."
+    for _ in range(12):
+        attempt(call, number, all_behind)
+    gc.collect()
+    return blocks.value
+
+injected = 0
+for name, call in CALLS.items():
+    call()
+    for all_behind in (0, 1):
+        for number in range(200):
+            before = failures.value
+            attempt(call, number, all_behind)
+            if failures.value == before:
+                break
+            injected += 1
+            start = settled(call, number, all_behind)
+            grown = settled(call, number, all_behind) - start
+            assert grown < 10 or name == "plans", f"{name}: {grown} blocks left after 12 failures at {number}"
+        assert number < 199, f"{name}: {number}"
+    call()
+print(injected)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the other malloc has no second name")
+def test_every_allocation_may_fail(tmp_path):
+    source, shim = pathlib.Path(__file__).with_name("no_memory.c"), tmp_path / "no_memory.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", "-fno-optimize-sibling-calls",
+                    str(source), "-o", str(shim)], check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "LD_PRELOAD": str(shim), "PYTHONMALLOC": "malloc"})
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 50
+
+
+def test_an_interrupt_is_raised_when_the_call_returns():
+    x = numpy.random.default_rng(1).random((1, 2000), "f4")
+    pool = tarn.MaxPool((1000,), 1, ties="split")
+    gy = pool(x)
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(10**6):
+            pool.vjp(x, gy)

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""PyTorch's own tests of pooling, with tarn in place of PyTorch's pools.
+
+usage: tools/torch_suites.py <checkout of pytorch> [suite]...
+
+Runs every test whose name has "pool" in it, inside `tarn.torch.patch()`. What fails is run again without
+it: tests that fail there, too, say nothing about tarn. The rest must be in INTENDED below, which
+docs/python.md explains. The checkout should be of the version of torch that is installed; of a
+checkout only the folder test/ is needed. Ends with 1 if a test fails that should not.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+SUITES = ["nn/test_pooling.py", "test_ops.py", "test_ops_gradients.py", "test_ops_fwd_gradients.py",
+          "test_ops_jit.py", "functorch/test_ops.py", "functorch/test_vmap.py", "test_jit.py"]
+
+# Patterns of names of tests, and why they fail.
+INTENDED = {
+    r"test_(Adaptive)?MaxPool[123]d_indices": "indices may be overwritten before the backward",
+    r"test_adaptive_pooling_no_suppot_input_cpu_u?int": "integers are pooled",
+    r"test_max_pool1d_corner_cases": "a window without a cell is 0, not -inf",
+}
+
+if __name__ == "torch_suites":  # as a plugin of pytest, before any test is collected
+    import tarn.torch
+    context = tarn.torch.patch()
+    context.__enter__()
+
+
+def run(folder, arguments, patched):
+    """The names of the tests that passed and of those that failed. None if nothing could be run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = pathlib.Path(scratch, "report.xml")
+        path = [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", f"--junitxml={report}",
+                   "-o", "junit_family=xunit1", *(["-p", "torch_suites"] if patched else []), *arguments]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)),
+                                   "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cpu"})
+        if done.returncode not in (0, 1) or not report.exists():
+            print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
+            return None
+        passed, failed = [], []
+        for case in ElementTree.parse(report).iter("testcase"):
+            words = {child.tag for child in case}
+            name = "::".join([*case.get("classname").split(".")[-1:], case.get("name")])
+            if words & {"failure", "error"}:
+                failed.append(name)
+            elif "skipped" not in words:
+                passed.append(name)
+        return passed, failed
+
+
+def reason(name):
+    return next((why for pattern, why in INTENDED.items() if re.search(pattern, name)), None)
+
+
+def check(folder, suite):
+    """Runs a suite and prints what came of it; the number of tests that fail and should not."""
+    result = run(folder, ["-k", "pool", suite], True)
+    if result is None:
+        print(f"{suite}: could not be run")
+        return 1
+    passed, failed = result
+    again = run(folder, [f"{suite}::{name}" for name in failed], False) if failed else ([], [])
+    theirs = failed if again is None else again[1]
+    wrong = [name for name in failed if name not in theirs and not reason(name)]
+    intended = [name for name in failed if name not in theirs and reason(name)]
+    print(f"{suite}: {len(passed)} passed, {len(intended)} differ as intended, {len(theirs)} fail without "
+          f"tarn, too, {len(wrong)} FAILED", flush=True)
+    for name in wrong:
+        print(f"  {name}")
+    return len(wrong) + (again is None)
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1], "test")
+    if not (folder / SUITES[0]).exists():
+        sys.exit(f"{folder / SUITES[0]} is not there: give a checkout of pytorch")
+    sys.exit(1 if sum(check(folder, suite) for suite in sys.argv[2:] or SUITES) else 0)
+
+
+if __name__ == "__main__":
+    main()
