@@ -32,6 +32,7 @@ from .functional import _unpooled_sizes
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _transforms_are_active = torch._C._are_functorch_transforms_active
 _is_compiling = torch.compiler.is_compiling
+_compiler_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # PyTorch 2.7
 _sliding, _adaptive = _core.torch_sliding, _core.torch_adaptive
 _MAX, _MIN, _AVG, _SMOOTH, _LP = _core.MAX, _core.MIN, _core.AVG, _core.SMOOTH, _core.LP
 
@@ -927,20 +928,27 @@ def _is_served(x):
             and not x.is_complex())
 
 
+def _is_exporting():
+    """Whether a model is written down that may be loaded where there is no tarn."""
+    return torch._C._get_tracing_state() is not None or _compiler_is_exporting()
+
+
 def _in_place_of(theirs, ours):
     """Ours for tensors that tarn can pool. PyTorch's for others, for ``out``, for whoever overrides its
-    functions, and for what tarn refuses: then the error, or the result, is PyTorch's own."""
+    functions, for models that are exported, and for what tarn refuses: then the error, or the result,
+    is PyTorch's own."""
 
     @functools.wraps(ours)
     def pool(input, *args, **kwargs):
-        if not has_torch_function_unary(input) and "out" not in kwargs and _is_served(input):
+        if (not has_torch_function_unary(input) and "out" not in kwargs and _is_served(input)
+                and not _is_exporting()):
             try:
                 return ours(input, *args, **kwargs)
             except (Error, TypeError):
                 pass
         return theirs(input, *args, **kwargs)
 
-    # torch.jit.script compiles what it finds here: PyTorch's own functions.
+    # What torch.jit.script compiles.
     boolean_dispatched[pool] = boolean_dispatched.get(theirs) or {
         "if_true": theirs, "if_false": theirs, "index": 99, "default": False, "arg_name": ""}
     return pool

@@ -109,13 +109,32 @@ def test_traces_follow_their_input(trace, patched):
     assert not torch.allclose(traced(other), traced(x))
 
 
-def test_onnx_export_is_refused(tmp_path):
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_onnx_export_is_refused(tmp_path, dynamo):
     """PyTorch's own pools are exported; tarn's operators have no translation, and no constant stands for
     them."""
-    pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
     with pytest.raises(Exception, match="tarn"), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(Net(), (image(1),), str(tmp_path / "net.onnx"), dynamo=False)
+        torch.onnx.export(Net(), (image(1),), str(tmp_path / "net.onnx"), dynamo=dynamo)
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_patched_models_become_onnx_pools(tmp_path, dynamo):
+    pytest.importorskip("onnxscript")
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+    net = nn.Sequential(nn.MaxPool2d(3, 2, 1, ceil_mode=True), nn.AvgPool2d(2, 1, 1, count_include_pad=False))
+    path = str(tmp_path / "net.onnx")
+    with T.patch(), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net, (image(1),), path, dynamo=dynamo, opset_version=18)
+    model = onnx.load(path)
+    assert {"MaxPool", "AveragePool"} <= {node.op_type for node in model.graph.node}
+    for seed in (1, 2):
+        x = image(seed)
+        (y,) = ReferenceEvaluator(model).run(None, {model.graph.input[0].name: x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(y), net(x))
 
 
 def test_meta_and_fake_tensors_have_the_shape_only():
