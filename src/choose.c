@@ -278,6 +278,11 @@ static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_
     return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
 }
 
+bool tarn_lanes_find_winners(const tarn_problem *problem, int64_t vector)
+{
+    return choose_forward(problem, TARN_FORWARD_SAVED, vector).engine == ENGINE_LANES;
+}
+
 /* `vector` is the number of bytes of a vector. */
 static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t vector)
 {

@@ -17,7 +17,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "forward.c forward_down.c forward_across.c forward_write.c": 110_000,
     "lanes.c lanes_tile.c": 44_000,
     "backward_mean.c": 45_000,
-    "winners.c winners_apart.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c": 122_000,
+    "winners.c winners_apart.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c winners_scatter.c": 122_000,
     "weighted.c fold.c": 122_000,
     "ties.c": 46_000,
     "small.c": 31_000,

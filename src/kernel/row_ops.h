@@ -155,6 +155,19 @@ typedef struct tarn_runs {
     void *open_sums;
 } tarn_runs;
 
+/* How the winners of some rows of windows become places in a box of cells. A winner is the number of a
+ * tap, the taps of the last axis counting first. On each axis, the last one first, tap t reads cell
+ * start + t*step, which is inside below `end`; modulo 2^32 where it is before the box. */
+typedef struct tarn_places {
+    uint32_t taps, outside; /* the place of those that name no cell inside */
+    int axes;
+    struct {
+        uint32_t kernel, step, pitch; /* pitch: of the cell's number */
+        uint32_t start, end;          /* by window on the last axis, by row on the one before */
+    } axis[TARN_MAX_SPATIAL];
+    const uint32_t *starts, *ends, *row_starts, *row_ends;
+} tarn_places;
+
 typedef struct tarn_row_ops {
     int vector_bytes;
     const struct tarn_row_ops
@@ -301,6 +314,10 @@ typedef struct tarn_row_ops {
     /* n pixels of cells, `step` elements apart, ask their windows; a vector of channels or more. */
     void (*ask_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked_pixels *asked,
                                       int64_t channels, int64_t n);
+
+    /* Winners of rows of n windows become places; scratch. */
+    void (*winner_places)(int32_t *places, const int32_t *winners, const tarn_places *how,
+                          int64_t n, int64_t rows);
 
     /* Winners of n windows become codes: the column of the cell times 2^16, and the cell's number
      * in the tile; -1 for those that name no cell inside. */

@@ -144,18 +144,30 @@ static bool has_few_taps(const tarn_problem *p)
     return taps <= FEW;
 }
 
+/* Runs need lanes that are alike: many channels, or planes of sliding windows that are turned. Of
+ * these, rows must be visited once; with more than two axes they are for each tap on the outer ones. */
+static bool has_runs(const tarn_problem *p, const tarn_row_ops *ops)
+{
+    bool slides = p->spatial <= 2;
+    for (int a = 0; a < p->spatial; a++)
+        slides &= !p->axis[a].adaptive;
+    return slides || p->lanes * (p->dtype == TARN_F64 ? 8 : 4) >= ops->vector_bytes;
+}
+
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops)
 {
     bool apart = tarn_windows_lie_apart(p), can_ask = tarn_pixels_can_ask(p, ops);
-    if (apart && !(can_ask && has_few_taps(p)))
+    if (apart && !(can_ask && has_few_taps(p)) && !tarn_borders_are_many(p))
         tarn_put_gradients(p, t, begin, end, box, ops);
     else if (!apart && tarn_rows_fit(p, ops))
         tarn_sum_rows(p, t, begin, end, box, ops);
     else if (can_ask)
         tarn_ask_pixels(p, t, begin, end, box, ops);
-    else
+    else if (!apart && has_runs(p, ops))
         run_in_lanes(p, t, begin, end, box, ops);
+    else
+        tarn_scatter_gradients(p, t, begin, end, box, ops);
 }
 
 void tarn_engine_backward_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin,

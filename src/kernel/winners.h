@@ -7,6 +7,7 @@
  *     winners_rows.c   sliding windows of few taps: rows of sums are added up
  *     winners_pixels.c channels last, few windows to a cell: in place
  *     winners_runs.c   the windows of a row that one cell won, a run, are summed, then added to it
+ *     winners_scatter.c window by window, with sums for each axis
  *     winners_found.c  without saved winners: the forward engine finds those of some windows first
  *     winners_huge.c   ... of huge windows
  *
@@ -78,6 +79,22 @@ static inline int64_t window_end(const tarn_axis *axis, int64_t o)
     return axis->adaptive ? adaptive_end(axis, o) : window_start(axis, o) + extent_of(axis);
 }
 
+/* Whether a cell may have two windows on the axis. */
+static inline bool tarn_windows_overlap(const tarn_axis *axis)
+{
+    return axis->out > 1 &&
+           (axis->adaptive ? axis->whole % axis->windows != 0 : axis->kernel > axis->tap_step);
+}
+
+/* All windows that may read some cells; none if hi <= lo. */
+static inline range tarn_windows_reading(const tarn_axis *axis, range cells)
+{
+    if (axis->adaptive)
+        return (range){first_adaptive(axis, cells.lo), end_adaptive(axis, cells.hi)};
+    return (range){max_i64(floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1, 0),
+                   min_i64(floor_div(cells.hi - 1 + axis->lo, axis->stride) + 1, axis->out)};
+}
+
 /* The windows that read a cell, less one: at most. */
 static inline int64_t windows_behind(const tarn_axis *axis)
 {
@@ -120,6 +137,8 @@ void tarn_store_cells(const winners_job *j, const int64_t *at, range rows, range
 
 /* Whether no cell has two windows; then the gradients of some units, as tarn_run_winners(). */
 bool tarn_windows_lie_apart(const tarn_problem *p);
+/* ... and whether many are at a border, where that takes long. */
+bool tarn_borders_are_many(const tarn_problem *p);
 void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                         const range *box, const tarn_row_ops *ops);
 
@@ -132,6 +151,10 @@ void tarn_sum_rows(const tarn_problem *p, const tarn_tensors *t, int64_t begin, 
 bool tarn_pixels_can_ask(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_ask_pixels(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const range *box, const tarn_row_ops *ops);
+
+/* The gradients of any windows, as tarn_run_winners(). */
+void tarn_scatter_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
+                            int64_t end, const range *box, const tarn_row_ops *ops);
 
 /* The cells of the lanes in hand. */
 void tarn_add_runs(const winners_job *j);

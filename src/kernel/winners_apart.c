@@ -24,12 +24,9 @@ struct apart_job {
 
 bool tarn_windows_lie_apart(const tarn_problem *p)
 {
-    for (int a = 0; a < p->spatial; a++) {
-        const tarn_axis *axis = &p->axis[a];
-        if (axis->out > 1 &&
-            (axis->adaptive ? axis->whole % axis->windows != 0 : axis->kernel > axis->tap_step))
+    for (int a = 0; a < p->spatial; a++)
+        if (tarn_windows_overlap(&p->axis[a]))
             return false;
-    }
     return true;
 }
 
@@ -106,7 +103,7 @@ static void put_window(const apart_job *j, const int64_t *o)
 
 /* ---- Rows of windows ------------------------------------------------------------------------ */
 
-/* The windows of an axis whose taps are all among the cells, and all that have any. */
+/* The windows of an axis whose taps are all among the cells. */
 static range windows_inside(const tarn_axis *axis, range cells)
 {
     if (axis->adaptive) /* a whole number of cells each */
@@ -116,12 +113,16 @@ static range windows_inside(const tarn_axis *axis, range cells)
         min_i64(floor_div(cells.hi + axis->lo - extent_of(axis), axis->stride) + 1, axis->out)};
 }
 
-static range windows_reading(const tarn_axis *axis, range cells)
+/* Windows at a border are put one by one. */
+bool tarn_borders_are_many(const tarn_problem *p)
 {
-    if (axis->adaptive)
-        return (range){cells.lo / axis->kernel, ceil_div(cells.hi, axis->kernel)};
-    return (range){max_i64(floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1, 0),
-                   min_i64(floor_div(cells.hi - 1 + axis->lo, axis->stride) + 1, axis->out)};
+    const double MANY = 1.0 / 16;
+    double inside = 1;
+    for (int a = 0; a < p->spatial; a++) {
+        range windows = windows_inside(&p->axis[a], (range){0, p->axis[a].size});
+        inside *= (double)max_i64(length(windows), 0) / (double)p->axis[a].out;
+    }
+    return p->element_bytes[OPERAND_SAVED] == 1 && inside < 1 - MANY;
 }
 
 /* Whether each row of taps of n windows is a row of cells without gaps. */
@@ -207,7 +208,7 @@ static void put_slab(apart_job *j)
     clear_cells(j);
     for (int a = 0; a <= last; a++) {
         inside[a] = windows_inside(&p->axis[a], j->cells[a]);
-        reading[a] = windows_reading(&p->axis[a], j->cells[a]);
+        reading[a] = tarn_windows_reading(&p->axis[a], j->cells[a]);
         o[a] = reading[a].lo;
         if (length(reading[a]) <= 0)
             return;

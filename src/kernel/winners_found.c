@@ -5,40 +5,37 @@
  */
 #include "winners_found.h"
 
+#include "../dispatch.h"
+
 enum { ALIGNMENT = 64 };
 
 /* ---- A box of cells, with the windows that read them ---------------------------------------- */
 
 range tarn_windows_of_cells(const tarn_axis *axis, range cells)
 {
-    range windows;
-    if (axis->adaptive)
-        windows = (range){first_adaptive(axis, cells.lo), end_adaptive(axis, cells.hi)};
-    else
-        windows = (range){floor_div(cells.lo + axis->lo - extent_of(axis), axis->stride) + 1,
-                          (cells.hi - 1 + axis->lo) / axis->stride + 1};
-    int64_t first = min_i64(max_i64(windows.lo, 0), axis->out - 1);
-    return (range){first, max_i64(min_i64(windows.hi, axis->out), first + 1)};
+    range windows = tarn_windows_reading(axis, cells);
+    int64_t first = min_i64(windows.lo, axis->out - 1);
+    return (range){first, max_i64(windows.hi, first + 1)};
 }
 
-/* The problem in the box's planes and lanes, with winners that lie densely. */
+/* The problem in the box's planes and lanes, with winners that lie densely, as y would. */
 static tarn_problem part_of(const tarn_problem *p, const found_box *b)
 {
     tarn_problem part = *p;
     int64_t step = length(b->lanes);
     part.lanes = step;
     for (int a = p->spatial - 1; a >= 0; step *= length(b->windows[a--]))
-        part.stride[OPERAND_SAVED][a] = step;
+        part.stride[OPERAND_SAVED][a] = part.stride[TARN_Y][a] = step;
     part.planes = b->planes;
     part.leading = b->planes > 1;
     for (int k = 0; k < OPERANDS && b->planes > 1; k++)
-        part.lead_stride[k][0] = k == OPERAND_SAVED ? step : p->lead_stride[k][p->leading - 1];
+        part.lead_stride[k][0] =
+            k == OPERAND_SAVED || k == TARN_Y ? step : p->lead_stride[k][p->leading - 1];
     part.lead_size[0] = b->planes;
     return part;
 }
 
-/* The axis of some windows alone, with the cells that they read, from *cell on. A part of adaptive
- * windows is one of them. */
+/* The axis of some windows alone, with the cells that they read, from *cell on. */
 static tarn_axis axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell)
 {
     tarn_axis part = *axis;
@@ -46,47 +43,31 @@ static tarn_axis axis_of_windows(const tarn_axis *axis, range windows, int64_t *
     *cell = 0;
     if (length(windows) == axis->out)
         return part;
-    if (axis->adaptive) {
-        part.adaptive = false;
-        part.stride = part.dilation = part.gcd = part.tap_step = part.window_step = 1;
-        part.inverse = 0;
-    }
     *cell = min_i64(max_i64(start, 0), axis->size - 1);
-    part.lo = *cell - start;
     part.out = length(windows);
     part.size = max_i64(min_i64(end, axis->size) - *cell, 1);
+    part.origin += *cell;
+    part.first += windows.lo;
+    if (axis->adaptive)
+        return part;
+    part.lo = *cell - start;
     part.hi =
         max_i64(start + extent_of(&part) + (part.out - 1) * part.stride - *cell - part.size, 0);
     return part;
-}
-
-/* Finds the winners of the box, from `axis` on: all windows together, adaptive ones one by one. */
-static void find_some(tarn_problem *part, const tarn_problem *p, const found_box *b, int axis,
-                      char *x, char *saved, const tarn_row_ops *ops)
-{
-    if (axis == p->spatial) {
-        tarn_tensors t = {.base = {[TARN_X] = x, [OPERAND_SAVED] = saved}};
-        tarn_engine_forward(part, &t, 0, part->planes * part->axis[0].out, ops);
-        return;
-    }
-    range all = b->windows[axis], some = {all.lo, all.lo};
-    bool one_by_one = p->axis[axis].adaptive && length(all) < p->axis[axis].out;
-    for (; some.lo < all.hi; some.lo = some.hi) {
-        int64_t cell, at = (some.lo - all.lo) * part->stride[OPERAND_SAVED][axis];
-        some.hi = one_by_one ? some.lo + 1 : all.hi;
-        part->axis[axis] = axis_of_windows(&p->axis[axis], some, &cell);
-        find_some(part, p, b, axis + 1,
-                  x + cell * p->stride[TARN_X][axis] * p->element_bytes[TARN_X],
-                  saved + at * p->element_bytes[OPERAND_SAVED], ops);
-    }
 }
 
 __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const *base,
                                              const found_box *b, const tarn_row_ops *ops)
 {
     tarn_problem part = part_of(p, b);
-    find_some(&part, p, b, 0, base[TARN_X] + b->lanes.lo * p->element_bytes[TARN_X], b->winners,
-              ops);
+    int64_t cell[TARN_MAX_SPATIAL];
+    for (int a = 0; a < p->spatial; a++)
+        part.axis[a] = axis_of_windows(&p->axis[a], b->windows[a], &cell[a]);
+    int64_t first = offset_of(p, TARN_X, cell) + b->lanes.lo;
+    tarn_tensors t = {.base = {[TARN_X] = base[TARN_X] + first * p->element_bytes[TARN_X],
+                               [OPERAND_SAVED] = b->winners}};
+    (b->lanes_find ? tarn_engine_lanes : tarn_engine_forward)(
+        &part, &t, 0, part.planes * part.axis[0].out, ops);
 }
 
 __attribute__((noinline)) static void use_winners(const tarn_problem *p, char *const *base,
@@ -114,9 +95,20 @@ static void run_box(const tarn_problem *p, char *const *base, found_box *b, cons
 
 /* ---- Boxes that fit ------------------------------------------------------------------------- */
 
-static bool winners_fit(const tarn_problem *p, const int64_t *size, int64_t lanes)
+/* A buffer for winners, and who finds them: the engine that does it in the forward pass. That of
+ * lanes needs most of the stack itself. */
+enum { ROOM_BESIDE_LANES = 2 << 10 };
+
+typedef struct found_room {
+    char *winners;
+    int64_t bytes;
+    bool lanes_find;
+} found_room;
+
+static bool winners_fit(const tarn_problem *p, const found_room *r, const int64_t *size,
+                        int64_t lanes)
 {
-    int64_t room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
+    int64_t room = r->bytes / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
     for (int a = 0; a < p->spatial && windows <= room; a++) {
         const tarn_axis *axis = &p->axis[a];
         int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->windows, axis->whole) + 1
@@ -127,19 +119,17 @@ static bool winners_fit(const tarn_problem *p, const int64_t *size, int64_t lane
 }
 
 /* Cells of boxes, and lanes. What has most cells for its windows is halved, or many lanes. */
-static bool cut_boxes(const tarn_problem *p, int64_t *size, int64_t *lanes)
+static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size, int64_t *lanes)
 {
     enum { MUCH = 2, MANY_LANES = 64, FEW_LANES = 16 };
     *lanes = p->lanes;
     for (int a = 0; a < p->spatial; a++)
         size[a] = p->axis[a].size;
-    while (!winners_fit(p, size, *lanes)) {
+    while (!winners_fit(p, r, size, *lanes)) {
         int best = -1;
         double most = 0;
         for (int a = 0; a < p->spatial; a++) {
             double times = (double)size[a] / (double)extent_of(&p->axis[a]);
-            if (p->axis[a].adaptive)
-                times /= (double)p->axis[a].size; /* after all others */
             if (size[a] > 1 && times > most) {
                 most = times;
                 best = a;
@@ -155,13 +145,13 @@ static bool cut_boxes(const tarn_problem *p, int64_t *size, int64_t *lanes)
     return true;
 }
 
-static void run_boxes(const tarn_problem *p, const tarn_slab *slab, char *winners,
+static void run_boxes(const tarn_problem *p, const tarn_slab *slab, const found_room *r,
                       const tarn_row_ops *ops)
 {
     int64_t size[TARN_MAX_SPATIAL], lanes;
-    found_box b = {.planes = 1, .winners = winners};
-    if (!cut_boxes(p, size, &lanes)) {
-        tarn_find_huge(p, slab, winners, ops);
+    found_box b = {.planes = 1, .winners = r->winners, .lanes_find = r->lanes_find};
+    if (!cut_boxes(p, r, size, &lanes)) {
+        tarn_find_huge(p, slab, r->winners, ops);
         return;
     }
     range all[TARN_MAX_SPATIAL];
@@ -209,10 +199,11 @@ static int64_t cells_before_winners(const tarn_problem *p, int64_t lo, int64_t h
 
 /* The first cells of a slab, whose winners are put into the memory of those behind them, which come
  * after. The slab is left with those that have too few behind them. */
-static void lend_gx(const tarn_problem *p, tarn_slab *slab, const tarn_row_ops *ops)
+static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
+                    const tarn_row_ops *ops)
 {
-    found_box b = {.planes = 1, .lanes = {0, p->lanes}};
-    if (!is_dense(p, TARN_GX) || p->axis[0].adaptive || p->axis[0].size == 1)
+    found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = r->lanes_find};
+    if (!is_dense(p, TARN_GX) || p->axis[0].size == 1)
         return;
     for (int a = 1; a < p->spatial; a++)
         b.cells[a] = (range){0, p->axis[a].size};
@@ -228,52 +219,155 @@ static void lend_gx(const tarn_problem *p, tarn_slab *slab, const tarn_row_ops *
     }
 }
 
+/* All winners of some planes at once, in the memory of the last cells: of the last planes, or units of
+ * a single one. Those that these need are copied to the buffer before cells are written; returns the
+ * planes that were done, less than all where they do not fit. */
+static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
+                           const found_room *r, const tarn_row_ops *ops)
+{
+    enum {
+        MUCH = 128 << 10,
+        FEW = 6
+    }; /* bytes, that stay in caches; planes of which one is lent */
+    found_box b = {.lanes = {0, p->lanes}, .lanes_find = r->lanes_find};
+    int64_t size = p->axis[0].size, unit = p->stride[TARN_GX][0] * p->element_bytes[TARN_GX],
+            windows = p->lanes * p->element_bytes[OPERAND_SAVED];
+    if (!is_dense(p, TARN_GX) || size == 1)
+        return 0;
+    for (int a = p->spatial - 1; a >= 0; a--) {
+        b.cells[a] = (range){0, p->axis[a].size};
+        b.windows[a] = (range){0, p->axis[a].out};
+        if (windows > (INT64_C(1) << 40) / p->axis[a].out)
+            return 0;
+        windows *= p->axis[a].out; /* bytes of a plane's */
+    }
+    bool several = planes >= FEW && FEW * windows <= MUCH && FEW * windows <= size * unit &&
+                   p->lead_stride[TARN_GX][p->leading - 1] == size * p->stride[TARN_GX][0];
+    b.planes = several ? min_i64(planes, MUCH / windows) : 1;
+    int64_t whole = several ? size * unit : unit, all = several ? b.planes : size,
+            behind = ceil_div(windows * b.planes + ALIGNMENT, whole), done = b.planes;
+    if (behind >= all || (!several && windows <= r->bytes))
+        return 0;
+    range last = {0, behind};
+    if (!several) {
+        windows /= p->axis[0].out;
+        last = tarn_windows_of_cells(&p->axis[0], (range){size - behind, size});
+    }
+    bool copied = length(last) <= r->bytes / windows;
+    if (!several && !copied)
+        return 0;
+    b.winners = slab->base[TARN_GX] + (all - behind) * whole;
+    b.winners += -(uintptr_t)b.winners % ALIGNMENT;
+    tarn_find_box(p, slab->base, &b, ops);
+    if (copied)
+        memcpy(r->winners, b.winners + (several ? all - behind : last.lo) * windows,
+               (size_t)(length(last) * windows));
+    if (several)
+        b.planes -= behind;
+    else
+        b.cells[0].hi -= behind;
+    use_winners(p, slab->base, &b, ops);
+    if (!copied)
+        return b.planes;
+    char *base[OPERANDS];
+    memcpy(base, slab->base, sizeof base);
+    for (int k = 0; k < OPERANDS && several; k++)
+        if (base[k])
+            base[k] += b.planes * p->lead_stride[k][p->leading - 1] * p->element_bytes[k];
+    b.planes = several ? behind : 1;
+    if (!several) {
+        b.cells[0] = (range){size - behind, size};
+        b.windows[0] = last;
+    }
+    b.winners = r->winners;
+    use_winners(p, base, &b, ops);
+    return done;
+}
+
 /* ---- Units ---------------------------------------------------------------------------------- */
 
-static bool fits_whole(const tarn_problem *p)
+static bool fits_whole(const tarn_problem *p, const found_room *r)
 {
     int64_t size[TARN_MAX_SPATIAL];
     for (int a = 0; a < p->spatial; a++)
         size[a] = p->axis[a].size;
-    return winners_fit(p, size, p->lanes);
+    return winners_fit(p, r, size, p->lanes);
 }
 
-/* Planes from the unit `begin` on whose winners fit: they are whole, and of one leading axis. */
-static int64_t planes_together(const tarn_problem *p, int64_t begin, int64_t end)
+/* Planes from the unit `begin` on that are whole, and of one leading axis; 0 if not even one is. */
+static int64_t whole_planes(const tarn_problem *p, int64_t begin, int64_t end)
 {
-    int64_t size = p->axis[0].size, room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / p->lanes;
-    for (int a = 0; a < p->spatial; a++)
-        room /= p->axis[a].out;
-    if (p->leading == 0 || begin % size != 0)
+    int64_t size = p->axis[0].size;
+    if (begin % size != 0 || end - begin < size)
+        return 0;
+    if (p->leading == 0)
         return 1;
     int64_t along = p->lead_size[p->leading - 1];
-    return max_i64(min_i64(room, min_i64((end - begin) / size, along - begin / size % along)), 1);
+    return min_i64((end - begin) / size, along - begin / size % along);
 }
 
-__attribute__((noinline)) void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t,
-                                                 int64_t begin, int64_t end,
-                                                 const tarn_row_ops *ops)
+/* ... whose winners fit. */
+static int64_t planes_together(const tarn_problem *p, const found_room *r, int64_t planes)
 {
-    _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
+    int64_t room = r->bytes / p->element_bytes[OPERAND_SAVED] / p->lanes;
+    for (int a = 0; a < p->spatial; a++)
+        room /= p->axis[a].out;
+    return max_i64(min_i64(room, planes), 1);
+}
+
+static void find_units(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                       const found_room *r, const tarn_row_ops *ops)
+{
     tarn_slab slab;
-    int64_t size[TARN_MAX_SPATIAL], lanes;
-    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS && !cut_boxes(p, size, &lanes)) {
-        tarn_spec(p, t, begin, end);
-        return;
-    }
     while (begin < end) {
-        found_box b = {.lanes = {0, p->lanes}, .winners = winners};
-        b.planes = planes_together(p, begin, end);
+        int64_t first = begin, planes = whole_planes(p, begin, end), done = 0;
+        found_box b = {.lanes = {0, p->lanes}, .winners = r->winners, .lanes_find = r->lanes_find};
+        b.planes = planes_together(p, r, planes);
         next_slab(p, t, p->axis[0].size, &begin, end, &slab);
-        if (b.planes > 1) {
+        if (planes > b.planes || planes == 1)
+            done = find_planes(p, &slab, planes, r, ops);
+        if (done > 0) {
+            begin = first + done * p->axis[0].size;
+        } else if (b.planes > 1) {
             for (int a = 0; a < p->spatial; a++)
                 b.cells[a] = (range){0, p->axis[a].size};
             run_box(p, slab.base, &b, ops);
             begin += (b.planes - 1) * p->axis[0].size;
         } else {
-            if (!fits_whole(p))
-                lend_gx(p, &slab, ops);
-            run_boxes(p, &slab, winners, ops);
+            if (!fits_whole(p, r))
+                lend_gx(p, &slab, r, ops);
+            run_boxes(p, &slab, r, ops);
         }
     }
+}
+
+__attribute__((noinline)) static void find_by_rows(const tarn_problem *p, const tarn_tensors *t,
+                                                   int64_t begin, int64_t end,
+                                                   const tarn_row_ops *ops)
+{
+    _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
+    found_room room = {winners, FOUND_BYTES, false};
+    int64_t size[TARN_MAX_SPATIAL], lanes;
+    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS && !cut_boxes(p, &room, size, &lanes))
+        tarn_spec(p, t, begin, end);
+    else
+        find_units(p, t, begin, end, &room, ops);
+}
+
+__attribute__((noinline)) static void find_by_lanes(const tarn_problem *p, const tarn_tensors *t,
+                                                    int64_t begin, int64_t end,
+                                                    const tarn_row_ops *ops)
+{
+    _Alignas(ALIGNMENT) char winners[ROOM_BESIDE_LANES];
+    find_units(p, t, begin, end, &(found_room){winners, ROOM_BESIDE_LANES, true}, ops);
+}
+
+void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
+                       const tarn_row_ops *ops)
+{
+    int64_t size[TARN_MAX_SPATIAL], lanes;
+    found_room beside_lanes = {.bytes = ROOM_BESIDE_LANES};
+    bool fits = cut_boxes(p, &beside_lanes, size, &lanes);
+    (fits && tarn_lanes_find_winners(p, ops->vector_bytes) ? find_by_lanes
+                                                           : find_by_rows)(p, t, begin, end, ops);
 }

@@ -10,6 +10,7 @@ typedef struct found_box {
     range lanes;
     int64_t planes; /* one behind the other, if the box is a whole plane */
     char *winners;
+    bool lanes_find; /* the engine of lanes finds them, not that of rows */
 } found_box;
 
 /* The windows that read some cells, and one at least. */

@@ -238,10 +238,7 @@ static void run_box(rows_job *j, char *scratch)
     bool read = true;
     place_sums(j, scratch);
     for (int a = 0; a <= j->last; a++) {
-        const tarn_axis *axis = &p->axis[a];
-        j->windows[a].lo =
-            max_i64(floor_div(j->cells[a].lo + axis->lo - extent_of(axis), axis->stride) + 1, 0);
-        j->windows[a].hi = min_i64((j->cells[a].hi - 1 + axis->lo) / axis->stride + 1, axis->out);
+        j->windows[a] = tarn_windows_reading(&p->axis[a], j->cells[a]);
         read &= length(j->windows[a]) > 0;
     }
     if (read)
