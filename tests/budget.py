@@ -33,7 +33,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
 # ---- Lines ----
 
 # Wanted: 10,000 and 400.
-MOST_LINES = {"src/kernel/*": 14_400, "src/choose.c src/kernels.def src/dispatch.c": 495}
+MOST_LINES = {"src/kernel/*": 14_750, "src/choose.c src/kernels.def src/dispatch.c": 510}
 COLUMNS = 100
 MOST_WIDE_LINES = 0
 

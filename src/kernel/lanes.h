@@ -25,7 +25,7 @@
 #include "row_ops.h"
 
 enum {
-    LANE_ARENA_BYTES = 26 << 10, /* tile and results */
+    LANE_ARENA_BYTES = 24 << 10, /* tile and results */
     STAGING_BYTES = 2 << 10,     /* numbers of taps, or divisors */
     MOST_OUTPUTS = 128,          /* of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */

@@ -145,7 +145,8 @@ static bool has_few_taps(const tarn_problem *p)
 }
 
 /* Runs need lanes that are alike: many channels, or planes of sliding windows that are turned. Of
- * these, rows must be visited once; with more than two axes they are for each tap on the outer ones. */
+ * these, rows must be visited once; with more than two axes they are
+ * for each tap on the outer ones. */
 static bool has_runs(const tarn_problem *p, const tarn_row_ops *ops)
 {
     bool slides = p->spatial <= 2;

@@ -66,8 +66,8 @@ __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const 
     int64_t first = offset_of(p, TARN_X, cell) + b->lanes.lo;
     tarn_tensors t = {.base = {[TARN_X] = base[TARN_X] + first * p->element_bytes[TARN_X],
                                [OPERAND_SAVED] = b->winners}};
-    (b->lanes_find ? tarn_engine_lanes : tarn_engine_forward)(
-        &part, &t, 0, part.planes * part.axis[0].out, ops);
+    (b->lanes_find ? tarn_engine_lanes : tarn_engine_forward)(&part, &t, 0,
+                                                              part.planes * part.axis[0].out, ops);
 }
 
 __attribute__((noinline)) static void use_winners(const tarn_problem *p, char *const *base,
@@ -97,7 +97,7 @@ static void run_box(const tarn_problem *p, char *const *base, found_box *b, cons
 
 /* A buffer for winners, and who finds them: the engine that does it in the forward pass. That of
  * lanes needs most of the stack itself. */
-enum { ROOM_BESIDE_LANES = 2 << 10 };
+enum { ROOM_BESIDE_LANES = 1 << 10 };
 
 typedef struct found_room {
     char *winners;
@@ -219,8 +219,10 @@ static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
     }
 }
 
-/* All winners of some planes at once, in the memory of the last cells: of the last planes, or units of
- * a single one. Those that these need are copied to the buffer before cells are written; returns the
+/* All winners of some planes at once, in the memory of the last cells: of the last planes, or
+ * units of
+ * a single one. Those that these need are copied to the buffer before cells are written; returns
+ * the
  * planes that were done, less than all where they do not fit. */
 static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
                            const found_room *r, const tarn_row_ops *ops)

@@ -6,7 +6,8 @@
  * left at the end is added up then. Axes on which no cell has two windows need no level.
  *
  * A box of cells at a time, as many as fit scratch, and all windows that read it, some rows of them
- * at a time: winners become places in the box, or the place behind it if they are not there. A window
+ * at a time: winners become places in the box, or the place behind it if they are not there. A
+ * window
  * costs the same whatever its size and the way it slides, a cell a few vector operations in all.
  */
 #include "winners.h"
@@ -46,7 +47,8 @@ typedef struct scatter_job {
 
 /* ---- Windows -------------------------------------------------------------------------------- */
 
-/* Levels from the last to the first: what was summed on one for other windows goes to the one before. */
+/* Levels from the last to the first: what was summed on one for other windows goes to the one
+ * before. */
 #define SCATTER(t, bits)                                                                           \
     static inline __attribute__((always_inline)) void scatter_levels_##t(                          \
         scatter_job *j, const char *gradients, int64_t rows, int64_t n, bool new_row, int levels)  \
@@ -101,7 +103,8 @@ SCATTER(float, uint32_t)
 SCATTER(double, uint64_t)
 #undef SCATTER
 
-/* Where windows of an axis begin and end in the box, each `times` in a row: of several channels, that
+/* Where windows of an axis begin and end in the box, each `times` in a row: of several channels,
+ * that
  * lie side by side on the last axis. */
 static void find_extents(const scatter_job *j, int a, range windows, int64_t times, uint32_t *start,
                          uint32_t *end)
