@@ -11,6 +11,8 @@ MIN: int
 AVG: int
 SMOOTH: int
 LP: int
+MODE: int
+SUM: int
 SLIDING: int
 ADAPTIVE: int
 GLOBAL: int
@@ -36,6 +38,10 @@ class Pool:
     def flat(self) -> bool: ...
     @property
     def keeps_winners(self) -> bool: ...
+    @property
+    def linear(self) -> bool: ...
+    @property
+    def skips(self) -> bool: ...
     def __call__(self, x: _Array, *, out: Any = None) -> _Array: ...
     def forward_indices(self, x: _Array, *, out: tuple[Any, Any] = ...) -> tuple[_Array, Any]:
                         ...
