@@ -176,7 +176,8 @@ static const tarn_spelling spellings[] = {
     {"flat", "flat"},     {"ceil", "ceil"},     {"ceil_mode", "ceil"}, {"nopad", "nopad"},
     {"last", "last"},     {"nhwc", "last"},     {"ties", "ties="},     {"div", "div="},
     {"beta", "beta="},    {"divisor", "div="},  {"power", "p="},       {"norm", "p="},
-    {"kernel", "k"},      {"kernel_size", "k"}, {"adaptive", "a"},     {"channels_last", "last"}};
+    {"kernel", "k"},      {"kernel_size", "k"}, {"adaptive", "a"},     {"channels_last", "last"},
+    {"skip", "skip="},    {"ignore", "skip="},  {"min_count", "min="}};
 
 static tarn_status unknown_word(const parser *p)
 {

@@ -90,7 +90,7 @@ def test_spatial_axes(good):
     (["graph", "run", "g", "--inptu", "x"], "unknown option --inptu: did you mean --input?"),
     (["shape", "avgg", "4x4", "-k2"], "'avgg' is no operator: did you mean avg?"),
     (["shape", "--op", "maximum", "4x4", "-k2"], "--op: 'maximum' is no operator: did you mean max?"),
-    (["shape", "mean", "k2", "f32", "4x4"], "column 1: expected max, min, avg, smooth or lp: did you mean avg?"),
+    (["shape", "mean", "k2", "f32", "4x4"], "column 1: expected max, min, avg, sum, mode, smooth or lp: did you mean avg?"),
     (["shape", "max k2 float32 4x4"], "column 8: unknown word 'float32': did you mean f32?"),
     (["shape", "max k2 f33 4x4"], "column 8: unknown word 'f33': did you mean f32?"),
     (["shape", "max kernel=2 f32 4x4"], "column 5: unknown word 'kernel=2': did you mean k?"),
@@ -237,7 +237,7 @@ def test_completion_scripts_are_well_formed(good):
     (good.folder / "global.npy").touch()
     assert offered("max", "--ker") == ["--kernel"] and offered("max", "--te") == ["--text"]
     assert offered("max", "--ties", "s") == ["split"] and offered("max", "--dtype", "bf") == ["bf16"]
-    assert offered("max", "--isa", "p") == ["portable"] and offered("shape", "--op", "global-m") == ["global-max", "global-min"]
+    assert offered("max", "--isa", "p") == ["portable"] and offered("shape", "--op", "global-m") == ["global-max", "global-min", "global-mode"]
     assert offered("help", "ex") == ["explain"] and offered("completion", "z") == ["zsh"]
     assert offered("graph", "v") == ["vjp"] and offered("graph", "run", "glo") == ["global.npy"]
     assert offered("show", "global") == ["global-max", "global-min", "global-avg", "global-smooth", "global-lp", "global.npy"]
