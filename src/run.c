@@ -163,7 +163,7 @@ static tarn_status no_plan(tarn_error *error)
 
 tarn_status tarn_no_derivative(const tarn_problem *problem, tarn_error *error)
 {
-    if (plan->problem.op == TARN_MODE)
+    if (problem->op == TARN_MODE)
         return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "mode has no derivatives");
     return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "derivatives need a floating dtype, x is %s",
                      tarn_dtype_name(problem->dtype));

@@ -470,7 +470,8 @@ static bool prepare(job *j, tarn_complaint *complaint)
         return false;
     find_order(j);
     j->x = make_source(&j->problem.file, &j->problem.x);
-    j->reads_x = j->pass < TARN_JVP || !is_linear(&j->checked);
+    bool linear = j->pool.op == TARN_AVG && j->pool.skip == TARN_SKIP_NOTHING;
+    j->reads_x = j->pass < TARN_JVP || !linear;
     return open_tangent(j, complaint) && open_results(j, complaint);
 }
 
