@@ -102,30 +102,38 @@ static bool round_to_float(const tarn_pool *pool, tarn_dtype dtype, char *elemen
     return !isinf(load_float(dtype, element)) || isinf(number);
 }
 
+/* The number as a sign and a magnitude; false if it is no integer of so many bits. */
+static bool split_number(const tarn_pool *pool, bool *negative, uint64_t *magnitude)
+{
+    *negative = pool->skip == TARN_SKIP_INTEGER && pool->skip_integer < 0;
+    *magnitude = *negative ? 0 - (uint64_t)pool->skip_integer : (uint64_t)pool->skip_integer;
+    if (pool->skip != TARN_SKIP_REAL)
+        return true;
+    double number = pool->skip_real < 0 ? -pool->skip_real : pool->skip_real;
+    if (!(number < 0x1p64))
+        return false;
+    *negative = pool->skip_real < 0;
+    *magnitude = (uint64_t)number;
+    return (double)*magnitude == number;
+}
+
 /* Whether the number is one of the dtype. */
 static bool fit_integer(const tarn_pool *pool, tarn_dtype dtype, char *element)
 {
     int bits = 8 * (int)tarn_dtype_size(dtype);
     bool is_signed = dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 || dtype == TARN_I64;
-    tarn_i128 least = is_signed ? -((tarn_i128)1 << (bits - 1)) : 0;
-    tarn_i128 greatest = ((tarn_i128)1 << (is_signed ? bits - 1 : bits)) - 1, number;
-    if (pool->skip == TARN_SKIP_REAL) {
-        if (!(pool->skip_real > -0x1p64 && pool->skip_real < 0x1p64))
-            return false;
-        number = (tarn_i128)pool->skip_real;
-        if ((double)number != pool->skip_real)
-            return false;
-    } else {
-        number = pool->skip == TARN_SKIP_UNSIGNED ? (tarn_i128)(uint64_t)pool->skip_integer
-                                                  : pool->skip_integer;
-    }
-    uint64_t wide = (uint64_t)number;
+    uint64_t most = UINT64_MAX >> (64 - bits + is_signed), magnitude; /* of positive ones */
+    bool negative;
+    if (!split_number(pool, &negative, &magnitude) ||
+        magnitude > (negative ? most * is_signed + is_signed : most))
+        return false;
+    uint64_t wide = negative ? 0 - magnitude : magnitude;
     uint32_t four = (uint32_t)wide;
     uint16_t two = (uint16_t)wide;
     uint8_t one = (uint8_t)wide;
-    memcpy(element, bits == 64 ? (void *)&wide : bits == 32 ? (void *)&four : bits == 16 ? (void *)&two : &one,
-           (size_t)bits / 8);
-    return number >= least && number <= greatest;
+    const void *const from[] = {[1] = &one, [2] = &two, [4] = &four, [8] = &wide};
+    memcpy(element, from[bits / 8], (size_t)bits / 8);
+    return true;
 }
 
 /* Not inlined: rounds as set_float_state() says. */

@@ -260,6 +260,15 @@ static PyObject *pool_vjp(PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* ---- Questions ----------------------------------------------------------------------------- */
 
+/* A pool whose shapes and pieces are those of this one, and which any dtype goes with. */
+static tarn_pool of_any_dtype(tarn_pool pool)
+{
+    pool.skip = TARN_SKIP_NOTHING;
+    if (pool.op == TARN_MODE)
+        pool.op = TARN_MAX;
+    return pool;
+}
+
 static PyObject *pool_output_shape(PyObject *object, PyObject *sizes)
 {
     pool_object *self = (pool_object *)object;
@@ -270,10 +279,7 @@ static PyObject *pool_output_shape(PyObject *object, PyObject *sizes)
     if (rank < 0)
         return NULL;
     tarn_view x = tarn_view_dense(NULL, TARN_F32, rank, shape);
-    tarn_pool pool = self->pool;
-    pool.skip = TARN_SKIP_NOTHING; /* a shape has no dtype */
-    if (pool.op == TARN_MODE)
-        pool.op = TARN_MAX;
+    tarn_pool pool = of_any_dtype(self->pool);
     if (tarn_output_view(&pool, &x, &y, &error))
         return raise_error(self->state, &error);
     return make_tuple(y.rank, y.shape);
@@ -351,13 +357,20 @@ static PyObject *pool_piece(PyObject *object, PyObject *args, PyObject *kwargs)
     if (rank < 0)
         return NULL;
     tarn_view x = tarn_view_dense(NULL, TARN_F32, rank, shape);
-    if (tarn_output_view(&self->pool, &x, &y, &error))
+    tarn_pool pool = self->pool;
+    if (pool.op == TARN_MODE) /* for its shapes; x has a dtype of its own */
+        pool.op = TARN_MAX;
+    if (pool.skip != TARN_SKIP_NOTHING)
+        pool.skip = TARN_SKIP_NAN;
+    if (tarn_output_view(&pool, &x, &y, &error))
         return raise_error(self->state, &error);
     const tarn_view *written = pass == TARN_VJP ? &x : &y;
     if (parse_box(slices, written, &box))
         return NULL;
-    if (tarn_piece(&self->pool, &x, pass, &box, &piece, &x_box, &y_box, &error))
+    if (tarn_piece(&pool, &x, pass, &box, &piece, &x_box, &y_box, &error))
         return raise_error(self->state, &error);
+    piece.op = self->pool.op;
+    piece.skip = self->pool.skip;
     PyObject *made = pool_create(self->state->pool_type, self->state, &piece);
     return made
                ? Py_BuildValue("(NNNN)", made, make_slices(rank, &x_box, NULL),
@@ -502,6 +515,12 @@ static PyObject *pool_keeps_winners(PyObject *object, void *unused)
     return PyBool_FromLong(keeps_winners(pool_of(object)));
 }
 
+static PyObject *pool_divisor(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(pool_of(object)->divisor);
+}
+
 static PyObject *pool_linear(PyObject *object, void *unused)
 {
     (void)unused;
@@ -527,6 +546,7 @@ static PyGetSetDef pool_attributes[] = {
     {"keeps_winners", pool_keeps_winners, NULL,
      "Whether a gradient needs the winners and not x: max and min with the tie rule 'first'.",
      NULL},
+    {"divisor", pool_divisor, NULL, "The given divisor of means; 0 counts taps.", NULL},
     {"linear", pool_linear, NULL, "Whether derivatives do not depend on x: means that skip nothing.",
      NULL},
     {"skips", pool_skips, NULL, "Whether NaN, or a value, is skipped.", NULL},
