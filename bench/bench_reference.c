@@ -154,7 +154,7 @@ static summary summarise(const bench_case *c, const position *lead, const int64_
 
 static long double divisor_of(const bench_case *c, const summary *s)
 {
-    if (c->pool.window == TARN_SLIDING && c->pool.divisor > 0)
+    if (c->pool.divisor > 0)
         return (long double)c->pool.divisor;
     return (long double)(c->pool.count_include_pad ? s->counted : s->real);
 }

@@ -20,7 +20,7 @@ static double take_real(fuzz_bytes *b)
 static tarn_pool take_pool(fuzz_bytes *b)
 {
     tarn_pool pool = tarn_max_pool((int)take_number(b, 1, 4));
-    pool.op = (tarn_op)(fuzz_byte(b) % (TARN_LP + 2));
+    pool.op = (tarn_op)(fuzz_byte(b) % (TARN_OPS + 1));
     pool.window = (tarn_window)(fuzz_byte(b) % (TARN_GLOBAL + 2));
     unsigned flags = fuzz_byte(b);
     pool.ceil_mode = flags & 1;
@@ -28,7 +28,12 @@ static tarn_pool take_pool(fuzz_bytes *b)
     pool.flat = flags >> 2 & 1;
     pool.ties = (tarn_ties)(flags >> 3 & 3);
     pool.divisor = flags & 32 ? take_number(b, 1, 20) : 0;
-    pool.beta = pool.power = take_real(b);
+    pool.beta = pool.power = pool.skip_real = take_real(b);
+    if (flags & 64) {
+        pool.skip = (tarn_skip)(fuzz_byte(b) % (TARN_SKIPS + 1));
+        pool.skip_integer = take_number(b, 0, 4);
+        pool.min_count = take_number(b, 0, 5);
+    }
     for (int a = 0; a < TARN_MAX_SPATIAL && a < pool.spatial; a++) {
         pool.kernel[a] = take_number(b, 1, 6);
         pool.stride[a] = take_number(b, 1, 4);

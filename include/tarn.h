@@ -1,6 +1,6 @@
 /**
  * @file tarn.h
- * @brief Pooling with one written meaning: max, min, average, smooth max and Lp norms over
+ * @brief Pooling with one written meaning: max, min, average, mode, smooth max and Lp norms over
  * windows of a tensor, with value, forward-mode (JVP) and reverse-mode (VJP) derivatives.
  *
  * Numbers in brackets, such as [W2], cite the clauses of docs/spec.md.
@@ -68,7 +68,7 @@ typedef enum tarn_status {
     TARN_BAD_SHAPE, /**< A size that is negative, empty where it may not be, or not the expected one. */
     TARN_BAD_WINDOW,   /**< Kernel, stride, dilation, padding or output size out of range. */
     TARN_DOES_NOT_FIT, /**< The window is larger than the padded input. */
-    TARN_BAD_VALUE,    /**< beta, power or divisor out of range. */
+    TARN_BAD_VALUE,    /**< beta, power, divisor, skipped value or min_count out of range. */
     TARN_BAD_DTYPE,    /**< Scalar type not allowed here or not matching. */
     TARN_BAD_LAYOUT,   /**< Strides make elements of a written tensor overlap. */
     TARN_OVERFLOW,     /**< A size, offset or byte count does not fit 63 bits. */
@@ -165,6 +165,7 @@ typedef enum tarn_op {
     TARN_AVG,    /**< Sum over divisor [A1]. */
     TARN_SMOOTH, /**< log-sum-exp with sharpness beta [L1]. */
     TARN_LP,     /**< p-norm: (sum of |x|^p)^(1/p), p = power [N1]. */
+    TARN_MODE,   /**< Most frequent real tap, of equals the least; integers, no derivatives [F1]. */
     TARN_OPS     /**< How many there are; not an operator. */
 } tarn_op;
 
@@ -183,6 +184,16 @@ typedef enum tarn_ties {
     TARN_TIES_SPLIT, /**< Each of them an equal share. */
     TARN_TIES        /**< How many rules there are; not a rule. */
 } tarn_ties;
+
+/** Which real taps max, min, avg and mode leave out [K1]. */
+typedef enum tarn_skip {
+    TARN_SKIP_NOTHING,  /**< All of them count. */
+    TARN_SKIP_NAN,      /**< NaN does not: floating dtypes. */
+    TARN_SKIP_INTEGER,  /**< Those equal to skip_integer do not. */
+    TARN_SKIP_UNSIGNED, /**< Those equal to (uint64_t)skip_integer do not: u64 from 2^63 on. */
+    TARN_SKIP_REAL,     /**< Those equal to skip_real do not. */
+    TARN_SKIPS          /**< How many rules there are; not a rule. */
+} tarn_skip;
 
 /**
  * What to compute: a plain struct, copied freely. Make one with a constructor below, then change
@@ -203,11 +214,15 @@ typedef struct tarn_pool {
     int64_t out[TARN_MAX_SPATIAL];    /**< Adaptive: windows per axis, >= 1. */
     int ceil_mode;         /**< Sliding: keep a last window that hangs over the edge [W3]. */
     int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as the number 0 [L2]. */
-    int64_t divisor;       /**< Sliding avg: 0 counts taps, > 0 is the divisor itself [A2]. */
+    int64_t divisor;       /**< avg: 0 counts taps, > 0 is the divisor itself; 1 gives sums [A2, A6]. */
     double beta;           /**< smooth: finite and not zero [L1]. */
     double power;          /**< lp: the p of the norm, finite and at least 1 [N1]. */
     tarn_ties ties;        /**< max, min: the tie rule of the derivatives. */
     int flat;              /**< Global: drop the spatial axes instead of keeping 1x...x1. */
+    tarn_skip skip;        /**< max, min, avg, mode: which taps are left out. */
+    int64_t skip_integer;  /**< The skipped value, or its bits. */
+    double skip_real;      /**< The skipped value: not NaN. */
+    int64_t min_count;     /**< Windows with fewer counted taps have the skipped value [K3]; >= 0. */
     int64_t
         whole[TARN_MAX_SPATIAL]; /**< 0: x has the whole axis. Otherwise x is a part of one of so
                                              many cells, which the members above speak of [P1]. */
@@ -228,6 +243,10 @@ TARN_API tarn_pool tarn_avg_pool(int spatial);
 TARN_API tarn_pool tarn_smooth_pool(int spatial, double beta);
 /** Sliding p-norm; padding adds nothing; otherwise as tarn_max_pool(). */
 TARN_API tarn_pool tarn_lp_pool(int spatial, double power);
+/** Sliding mode, of integers; otherwise as tarn_max_pool(). */
+TARN_API tarn_pool tarn_mode_pool(int spatial);
+/** Sliding sum: the average with divisor 1 [A6]; otherwise as tarn_max_pool(). */
+TARN_API tarn_pool tarn_sum_pool(int spatial);
 
 /** N-D max: kernel, stride and symmetric padding per axis, outermost first. Arrays of `spatial`
  *  numbers; stride NULL is the kernel, padding NULL is 0. */
@@ -243,6 +262,10 @@ TARN_API tarn_pool tarn_smooth_pool_nd(int spatial, const int64_t *kernel, const
 /** N-D p-norm; arguments as tarn_max_pool_nd(), then the p of the norm. */
 TARN_API tarn_pool tarn_lp_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                    const int64_t *padding, double power);
+
+/** N-D mode; arguments as tarn_max_pool_nd(). For an ignored value set .skip and .skip_integer [K1]. */
+TARN_API tarn_pool tarn_mode_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
+                                     const int64_t *padding);
 
 /** 2-D max, one stride for both axes, no padding. */
 TARN_API tarn_pool tarn_max_pool2d(int64_t kernel_h, int64_t kernel_w, int64_t stride);
@@ -445,7 +468,7 @@ TARN_API size_t tarn_plan_saved_bytes(const tarn_plan *plan);
 TARN_API int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t size);
 
 /**
- * y = pool(x), and the winners for a later VJP [M1, A1, L1, N1].
+ * y = pool(x), and the winners for a later VJP [M1, A1, L1, N1, F1].
  * @param plan   A plan.
  * @param x      Input, laid out as planned.
  * @param y      Output; written in full.
@@ -464,15 +487,15 @@ TARN_API tarn_status tarn_forward(const tarn_plan *plan, const void *x, void *y,
 TARN_API tarn_status tarn_forward_indices(const tarn_plan *plan, const void *x, void *y,
                                           int64_t *indices, tarn_error *error);
 
-/** dy = J(x) dx, and y if it is not NULL. For avg without y, x may be NULL. Floating types only.
- *  Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE (integers have no derivative). */
+/** dy = J(x) dx, and y if it is not NULL. For avg that skips nothing x may be NULL, without y. Floating
+ *  types only. Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE (integers have no derivative). */
 TARN_API tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *dx, void *y,
                               void *dy, tarn_error *error);
 
 /**
  * gx = J(x)' gy: every cell of gx is written once, by one thread, in a fixed order [S4, S5].
  * max and min need x, or under tie rule `first` the winners saved by tarn_forward() (then x may
- * be NULL); avg needs neither; smooth and lp need x. A corrupt saved winner is never followed outside
+ * be NULL); avg needs neither, or x if it skips; smooth and lp need x. A corrupt saved winner is never followed outside
  * its window: it contributes nothing. Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE,
  * UNSUPPORTED.
  */
@@ -533,7 +556,7 @@ TARN_API tarn_status tarn_pool_indices(const tarn_pool *pool, const tarn_view *x
 /** dy = J(x) dx, and y if it is not NULL. */
 TARN_API tarn_status tarn_pool_jvp(const tarn_pool *pool, const tarn_view *x, const tarn_view *dx,
                                    const tarn_view *y, const tarn_view *dy, tarn_error *error);
-/** gx = J(x)' gy. For avg only the layout of x is used. */
+/** gx = J(x)' gy. For avg that skips nothing only the layout of x is used. */
 TARN_API tarn_status tarn_pool_vjp(const tarn_pool *pool, const tarn_view *x, const tarn_view *gy,
                                    const tarn_view *gx, tarn_error *error);
 

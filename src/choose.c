@@ -24,6 +24,11 @@ static bool shares_ties(const tarn_problem *problem, tarn_pass pass)
     return is_extreme(problem) && derivative && problem->ties != TARN_TIES_FIRST;
 }
 
+static bool ties_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    return shares_ties(problem, pass) && !problem->skips;
+}
+
 static bool spec_accepts(const tarn_problem *problem, tarn_pass pass)
 {
     (void)problem, (void)pass;
@@ -46,7 +51,7 @@ static bool codes_fit(const tarn_problem *problem)
 
 static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    if (is_backward(pass) || shares_ties(problem, pass))
+    if (is_backward(pass) || shares_ties(problem, pass) || problem->skips)
         return false;
     return (is_extreme(problem) && codes_fit(problem)) ||
            (problem->op == TARN_AVG && means_are_exact(problem));
@@ -109,13 +114,14 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 
 static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    return problem->op == TARN_AVG && is_backward(pass);
+    return is_linear(problem) && is_backward(pass);
 }
 
 static bool backward_winners_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    return is_extreme(problem) && (pass == TARN_VJP_SAVED || codes_fit(problem)) &&
-           is_backward(pass) && !shares_ties(problem, pass);
+    bool from_x = codes_fit(problem) && !problem->skips;
+    return is_extreme(problem) && (pass == TARN_VJP_SAVED || from_x) && is_backward(pass) &&
+           !shares_ties(problem, pass);
 }
 
 static bool weights_accept(const tarn_problem *problem, tarn_pass pass)
@@ -155,7 +161,7 @@ static bool small_accepts(const tarn_problem *problem, tarn_pass pass)
 {
     const tarn_axis *axis = problem->axis;
     bool avg = problem->op == TARN_AVG, has_dtype = problem->dtype <= TARN_F32; /* or f64 */
-    if (!has_dtype || !(avg || is_extreme(problem)) || shares_ties(problem, pass) ||
+    if (!has_dtype || problem->skips || !(avg || is_extreme(problem)) || shares_ties(problem, pass) ||
         !has_few_taps(problem))
         return false;
     if (is_backward(pass))
@@ -288,6 +294,10 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
 {
     if (small_accepts(problem, pass))
         return (choice){ENGINE_SMALL, "without any preparation, as one plane has few taps"};
+    if (problem->op == TARN_MODE)
+        return (choice){ENGINE_SPEC, "window by window"};
+    if (problem->skips && pass != TARN_VJP_SAVED)
+        return (choice){ENGINE_SPEC, "window by window, as taps are skipped"};
     switch (problem->op) {
     case TARN_MAX:
     case TARN_MIN:

@@ -9,7 +9,8 @@ static tarn_pool sliding(tarn_op op, int spatial)
                       .count_include_pad = 1,
                       .beta = 1.0,
                       .power = 2.0,
-                      .ties = TARN_TIES_FIRST};
+                      .ties = TARN_TIES_FIRST,
+                      .min_count = 1};
     for (int a = 0; a < TARN_MAX_SPATIAL; a++)
         pool.kernel[a] = pool.stride[a] = pool.dilation[a] = pool.out[a] = 1;
     return pool;
@@ -41,6 +42,18 @@ tarn_pool tarn_lp_pool(int spatial, double power)
 {
     tarn_pool pool = sliding(TARN_LP, spatial);
     pool.power = power;
+    return pool;
+}
+
+tarn_pool tarn_mode_pool(int spatial)
+{
+    return sliding(TARN_MODE, spatial);
+}
+
+tarn_pool tarn_sum_pool(int spatial)
+{
+    tarn_pool pool = sliding(TARN_AVG, spatial);
+    pool.divisor = 1;
     return pool;
 }
 
@@ -82,6 +95,12 @@ tarn_pool tarn_lp_pool_nd(int spatial, const int64_t *kernel, const int64_t *str
     tarn_pool pool = sliding_nd(TARN_LP, spatial, kernel, stride, padding);
     pool.power = power;
     return pool;
+}
+
+tarn_pool tarn_mode_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
+                            const int64_t *padding)
+{
+    return sliding_nd(TARN_MODE, spatial, kernel, stride, padding);
 }
 
 static tarn_pool sliding_2d(tarn_op op, int64_t kernel_h, int64_t kernel_w, int64_t stride,

@@ -3,7 +3,7 @@
  *
  *   TARN_NO_AVX2
  *   TARN_NO_F64, TARN_NO_F32, ... TARN_NO_U64
- *   TARN_NO_MAX, TARN_NO_MIN, TARN_NO_AVG, TARN_NO_SMOOTH, TARN_NO_LP
+ *   TARN_NO_MAX, TARN_NO_MIN, TARN_NO_AVG, TARN_NO_SMOOTH, TARN_NO_LP, TARN_NO_MODE
  *
  * A plan for what is left out fails with TARN_UNSUPPORTED. Nothing refers to its code any more: the
  * linker drops it (-ffunction-sections -fdata-sections -Wl,--gc-sections). Graphs (src/graph) and
@@ -88,6 +88,9 @@ enum {
 #endif
 #ifdef TARN_NO_LP
                         | 1 << TARN_LP
+#endif
+#ifdef TARN_NO_MODE
+                        | 1 << TARN_MODE
 #endif
 };
 

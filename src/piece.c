@@ -26,7 +26,8 @@ static bool needs_no_cells(const tarn_pool *pool, tarn_pass pass)
 {
     bool counts_real =
         pool->window == TARN_SLIDING && pool->divisor == 0 && !pool->count_include_pad;
-    return pass == TARN_VJP_SAVED || (pass == TARN_VJP && pool->op == TARN_AVG && !counts_real);
+    bool linear = pool->op == TARN_AVG && pool->skip == TARN_SKIP_NOTHING;
+    return pass == TARN_VJP_SAVED || (pass == TARN_VJP && linear && !counts_real);
 }
 
 /* ---- One axis ------------------------------------------------------------------------------- */

@@ -357,7 +357,7 @@ int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t 
         return -1;
     uint64_t bytes = 0;
     for (const int *k = passes[pass].operands; *k >= 0; k++)
-        if (plan->problem.op != TARN_AVG || *k != TARN_X || pass < TARN_JVP) /* avg is linear */
+        if (!is_linear(&plan->problem) || *k != TARN_X || pass < TARN_JVP)
             bytes += (uint64_t)count_bytes(plan, *k);
     const tarn_kernel_row *kernel = plan->kernel[pass];
     char family[64] = "", channels[64] = "";

@@ -16,6 +16,9 @@ enum { OPERAND_SAVED = TARN_OPERANDS, OPERANDS };
 
 enum { LARGER_THAN_CACHES = 32 << 20 }; /* bytes */
 
+/* Which real taps do not count [K1]. */
+typedef enum { SKIPS_NOTHING, SKIPS_NAN, SKIPS_VALUE } tarn_skips;
+
 typedef struct tarn_problem {
     tarn_op op;
     tarn_dtype dtype;
@@ -24,6 +27,9 @@ typedef struct tarn_problem {
     int64_t divisor; /* 0: count the taps */
     double beta;
     double power; /* of lp: at most 2^40 */
+    tarn_skips skips;
+    int64_t min_count; /* 0 where nothing is skipped */
+    char skipped[8];   /* the skipped value, as an element of the dtype */
 
     int spatial;
     tarn_axis axis[TARN_MAX_SPATIAL];
@@ -85,6 +91,12 @@ static inline int64_t window_divisor(const tarn_problem *problem, const int64_t 
                                             : taps.hi - taps.lo;
     }
     return count;
+}
+
+/* Whether derivatives do not depend on x. */
+static inline bool is_linear(const tarn_problem *problem)
+{
+    return problem->op == TARN_AVG && problem->skips == SKIPS_NOTHING;
 }
 
 /* One pass over some of the work: tensors, by operand, NULL where the pass has none. */

@@ -163,6 +163,8 @@ static tarn_status no_plan(tarn_error *error)
 
 tarn_status tarn_no_derivative(const tarn_problem *problem, tarn_error *error)
 {
+    if (problem->op == TARN_MODE)
+        return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS, "mode has no derivatives");
     return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "derivatives need a floating dtype, x is %s",
                      tarn_dtype_name(problem->dtype));
 }
@@ -216,7 +218,7 @@ tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *dx, void 
     if (y)
         add_written(&call, TARN_Y, y);
     add_operand(&call, TARN_DX, dx);
-    if (y || plan->problem.op != TARN_AVG)
+    if (y || !is_linear(&plan->problem))
         add_operand(&call, TARN_X, x);
     return run(plan, TARN_JVP, &call, error);
 }
@@ -238,7 +240,7 @@ tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved, co
     add_operand(&call, TARN_GY, gy);
     if (saved)
         add_operand(&call, OPERAND_SAVED, saved);
-    else if (plan->problem.op != TARN_AVG)
+    else if (!is_linear(&plan->problem))
         add_operand(&call, TARN_X, x);
     return run(plan, saved ? TARN_VJP_SAVED : TARN_VJP, &call, error);
 }

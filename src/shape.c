@@ -3,6 +3,7 @@
 #include "error.h"
 #include "float_state.h"
 #include "layout.h"
+#include "skip.h"
 
 static tarn_status check_at_least(const char *what, int64_t value, int64_t least, int axis,
                                   tarn_error *error)
@@ -232,12 +233,15 @@ static tarn_status check_enumerations(const tarn_pool *pool, tarn_error *error)
 
 static tarn_status check_values(const tarn_pool *pool, tarn_dtype dtype, tarn_error *error)
 {
-    if (pool->op == TARN_AVG && pool->window == TARN_SLIDING && pool->divisor < 0)
+    if (pool->op == TARN_AVG && pool->divisor < 0)
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "divisor %lld is negative",
                          (long long)pool->divisor);
     if ((pool->op == TARN_SMOOTH || pool->op == TARN_LP) && !is_floating(dtype))
         return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "%s needs a floating dtype, x is %s",
                          pool->op == TARN_LP ? "lp" : "smooth max", tarn_dtype_name(dtype));
+    if (pool->op == TARN_MODE && is_floating(dtype))
+        return tarn_fail(error, TARN_BAD_DTYPE, NO_AXIS, "mode needs an integer dtype, x is %s",
+                         tarn_dtype_name(dtype));
     if (pool->op == TARN_SMOOTH &&
         (!is_finite_in_any_state(pool->beta) || is_zero_in_any_state(pool->beta)))
         return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "beta %g is not finite and nonzero",
@@ -281,7 +285,7 @@ static void begin_problem(const tarn_pool *pool, tarn_dtype dtype, tarn_problem 
     problem->dtype = dtype;
     problem->ties = pool->ties;
     problem->count_include_pad = pool->count_include_pad != 0;
-    problem->divisor = pool->window == TARN_SLIDING ? pool->divisor : 0;
+    problem->divisor = pool->divisor;
     problem->beta = pool->beta;
     problem->power = is_below_in_any_state(pool->power, 0x1p40) ? pool->power : 0x1p40; /* [N1] */
     problem->spatial = pool->spatial;
@@ -306,6 +310,8 @@ tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_prob
     if ((status = check_values(pool, x->dtype, error)))
         return status;
     begin_problem(pool, x->dtype, problem);
+    if ((status = tarn_check_skip(pool, x->dtype, problem, error)))
+        return status;
     for (int a = 0; a < pool->spatial; a++) {
         int64_t size = x->shape[x->rank - pool->spatial + a];
         if ((status = check_axis(pool, a, size, &problem->axis[a], error)))

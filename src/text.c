@@ -2,6 +2,7 @@
 #include "decimal.h"
 #include "error.h"
 #include "shape.h"
+#include "skip.h"
 #include "suggest.h"
 
 #include <ctype.h>
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth", "lp"};
+static const char *const op_names[TARN_OPS] = {"max", "min", "avg", "smooth", "lp", "mode"};
 static const char *const tie_names[TARN_TIES] = {"first", "all", "split"};
 
 /* ---- Parsing -------------------------------------------------------------------------------- */
@@ -175,7 +176,8 @@ static const tarn_spelling spellings[] = {
     {"flat", "flat"},     {"ceil", "ceil"},     {"ceil_mode", "ceil"}, {"nopad", "nopad"},
     {"last", "last"},     {"nhwc", "last"},     {"ties", "ties="},     {"div", "div="},
     {"beta", "beta="},    {"divisor", "div="},  {"power", "p="},       {"norm", "p="},
-    {"kernel", "k"},      {"kernel_size", "k"}, {"adaptive", "a"},     {"channels_last", "last"}};
+    {"kernel", "k"},      {"kernel_size", "k"}, {"adaptive", "a"},     {"channels_last", "last"},
+    {"skip", "skip="},    {"ignore", "skip="},  {"min_count", "min="}};
 
 static tarn_status unknown_word(const parser *p)
 {
@@ -192,7 +194,7 @@ static tarn_status unknown_word(const parser *p)
     return tarn_fail(
         p->error, TARN_BAD_TEXT, NO_AXIS,
         "column %d: unknown word '%.*s' (windows: k3s2p1e1, a7, global, flat; then dtype, "
-        "shape, d2, last, ceil, nopad, div=, beta=, p=, ties=, piece=)",
+        "shape, d2, last, ceil, nopad, div=, beta=, p=, ties=, skip=, min=, piece=)",
         column, shown, p->at);
 }
 
@@ -203,14 +205,15 @@ static tarn_status unknown_operator(const parser *p)
         {"min", "min"},       {"minimum", "min"},      {"avg", "avg"},
         {"average", "avg"},   {"mean", "avg"},         {"avgpool", "avg"},
         {"smooth", "smooth"}, {"logsumexp", "smooth"}, {"lse", "smooth"},
-        {"lp", "lp"},         {"norm", "lp"},          {"l2", "lp"}};
+        {"lp", "lp"},         {"norm", "lp"},          {"l2", "lp"},
+        {"sum", "sum"},       {"total", "sum"},        {"mode", "mode"}};
     size_t length = strcspn(p->at, " ");
     const char *meant =
         tarn_suggest(p->at, length, operators, sizeof operators / sizeof *operators);
     if (!meant)
-        return bad_text(p, "max, min, avg, smooth or lp");
+        return bad_text(p, "max, min, avg, sum, mode, smooth or lp");
     return tarn_fail(p->error, TARN_BAD_TEXT, NO_AXIS,
-                     "column %d: expected max, min, avg, smooth or lp: did you mean %s?",
+                     "column %d: expected max, min, avg, sum, mode, smooth or lp: did you mean %s?",
                      (int)(p->at - p->text) + 1, meant);
 }
 
@@ -258,6 +261,22 @@ static tarn_status take_real(parser *p, double *value)
 {
     return tarn_take_decimal(&p->at, value) || take_no_decimal(p, value) ? TARN_OK
                                                                          : bad_text(p, "a number");
+}
+
+/* nan, or a number. */
+static tarn_status take_skip(parser *p)
+{
+    char word[64];
+    size_t length = strcspn(p->at, " ");
+    if (length < sizeof word) {
+        memcpy(word, p->at, length);
+        word[length] = '\0';
+        if (tarn_read_skip(word, p->pool)) {
+            p->at += length;
+            return TARN_OK;
+        }
+    }
+    return bad_text(p, "nan or a number");
 }
 
 static bool take_dtype(parser *p)
@@ -326,6 +345,10 @@ static tarn_status take_item(parser *p)
         return take_ties(p);
     if (take(p, "div="))
         return take_integer(p, &p->pool->divisor);
+    if (take(p, "skip="))
+        return take_skip(p);
+    if (take(p, "min="))
+        return take_integer(p, &p->pool->min_count);
     if (take(p, "beta="))
         return take_real(p, &p->pool->beta);
     if (take(p, "p="))
@@ -383,6 +406,21 @@ static tarn_status settle(parser *p, tarn_pool *pool, tarn_view *x)
     return tarn_succeed(p->error);
 }
 
+/* The operator; `sum` is an average with divisor 1. */
+static tarn_status take_operator(parser *p)
+{
+    int op;
+    if (take_word(p, "sum")) {
+        p->pool->op = TARN_AVG;
+        p->pool->divisor = 1;
+        return TARN_OK;
+    }
+    if (!take_name(p, op_names, TARN_OPS, &op))
+        return unknown_operator(p);
+    p->pool->op = (tarn_op)op;
+    return TARN_OK;
+}
+
 tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, tarn_error *error)
 {
     if (!text || !pool || !x)
@@ -392,15 +430,12 @@ tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x, 
                                 : "pool");
     tarn_pool result = tarn_max_pool(2);
     parser p = {.text = text, .at = text, .pool = &result, .error = error};
-    int op;
     while (*p.at == ' ')
         p.at++;
-    if (!take_name(&p, op_names, TARN_OPS, &op))
-        return unknown_operator(&p);
-    result.op = (tarn_op)op;
     tarn_view view;
-    tarn_status status = take_items(&p);
-    if (status || (status = settle(&p, &result, &view)))
+    tarn_status status;
+    if ((status = take_operator(&p)) || (status = take_items(&p)) ||
+        (status = settle(&p, &result, &view)))
         return status;
     *pool = result;
     *x = view;
@@ -477,6 +512,17 @@ static void put_real(writer *w, const char *key, double number)
     put(w, " %s=%s", key, text);
 }
 
+static void put_skip(writer *w, const tarn_pool *pool)
+{
+    char text[DECIMAL_BYTES];
+    if (pool->skip == TARN_SKIP_NOTHING)
+        return;
+    tarn_print_skip(pool, text);
+    put(w, " skip=%s", text);
+    if (pool->min_count != 1)
+        put(w, " min=%lld", (long long)pool->min_count);
+}
+
 static void put_options(writer *w, const tarn_pool *pool)
 {
     tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
@@ -494,6 +540,7 @@ static void put_options(writer *w, const tarn_pool *pool)
         put_real(w, "p", pool->power);
     if (extreme && pool->ties != usual && (int)pool->ties >= 0 && pool->ties < TARN_TIES)
         put(w, " ties=%s", tie_names[pool->ties]);
+    put_skip(w, pool);
 }
 
 static void put_piece(writer *w, const tarn_pool *pool, int count)

@@ -176,13 +176,13 @@ static inline int reader_depth(const scene *s, int64_t cell, bool running)
     return depth;
 }
 
-/* Divisor of the average over a window; the other window rules always count their taps. */
+/* Divisor of the average over a window; the other window rules count all their taps. */
 static inline int64_t naive_divisor(const scene *s, const window *w)
 {
-    if (s->pool.window != TARN_SLIDING)
-        return w->taps;
     if (s->pool.divisor > 0)
         return s->pool.divisor;
+    if (s->pool.window != TARN_SLIDING)
+        return w->taps;
     return s->pool.count_include_pad ? w->counted : w->real;
 }
 

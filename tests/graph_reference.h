@@ -124,7 +124,7 @@ static inline tarn_pool random_pool(rng *r, bool exact, bool floating, int rank)
 {
     int spatial = (int)rng_range(r, 1, rank < 3 ? rank : 3);
     tarn_pool pool = tarn_max_pool(spatial);
-    pool.op = (tarn_op)rng_range(r, 0, exact || !floating ? 2 : TARN_OPS - 1);
+    pool.op = (tarn_op)rng_range(r, 0, exact || !floating ? 2 : TARN_LP);
     pool.window = (tarn_window)(rng_range(r, 0, 9) < 7 ? 0 : rng_range(r, 1, 2));
     if (exact && pool.op == TARN_AVG)
         pool.window = TARN_SLIDING;

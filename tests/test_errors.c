@@ -323,12 +323,31 @@ SPOIL(power_below_one, s->pool.power = 0.99)
 SPOIL(power_negative, s->pool.power = -2.0)
 SPOIL(power_nan, s->pool.power = (double)NAN)
 SPOIL(power_infinite, s->pool.power = (double)INFINITY)
+SPOIL(divisor_of_all, s->pool.window = TARN_GLOBAL; s->pool.divisor = -1)
+SPOIL(skip_negative, s->pool.skip = (tarn_skip)-1)
+SPOIL(skip_beyond, s->pool.skip = TARN_SKIPS)
+SPOIL(skips, s->pool.skip = TARN_SKIP_NAN)
+SPOIL(skips_nan_integers, s->pool.skip = TARN_SKIP_NAN; s->view[TARN_X].dtype = TARN_I32)
+SPOIL(skips_half, s->pool.skip = TARN_SKIP_REAL; s->pool.skip_real = 0.5;
+      s->view[TARN_X].dtype = TARN_I32)
+SPOIL(skips_real_nan, s->pool.skip = TARN_SKIP_REAL; s->pool.skip_real = (double)NAN)
+SPOIL(skips_too_large, s->pool.skip = TARN_SKIP_REAL; s->pool.skip_real = 1e39)
+SPOIL(skips_256, s->pool.skip = TARN_SKIP_INTEGER; s->pool.skip_integer = 256;
+      s->view[TARN_X].dtype = TARN_U8)
+SPOIL(skips_minus_129, s->pool.skip = TARN_SKIP_REAL; s->pool.skip_real = -129;
+      s->view[TARN_X].dtype = TARN_I8)
+SPOIL(skips_unsigned, s->pool.skip = TARN_SKIP_UNSIGNED; s->pool.skip_integer = -1;
+      s->view[TARN_X].dtype = TARN_I64)
+SPOIL(skips_minus_one, s->pool.skip = TARN_SKIP_INTEGER; s->pool.skip_integer = -1;
+      s->view[TARN_X].dtype = TARN_U64)
+SPOIL(count_negative, s->pool.skip = TARN_SKIP_NAN; s->pool.min_count = -1)
+SPOIL(mode_of_floats, s->pool.op = TARN_MODE)
 SPOIL(integers, s->view[TARN_X].dtype = TARN_I32)
 
 static const refusal refusals[] = {
     {"NULL x", TARN_MAX, no_input, TARN_BAD_ARGUMENT, -1, "x is NULL"},
     {"op -1", TARN_MAX, op_negative, TARN_BAD_ARGUMENT, -1, "-1"},
-    {"op beyond", TARN_MAX, op_beyond, TARN_BAD_ARGUMENT, -1, "5"},
+    {"op beyond", TARN_MAX, op_beyond, TARN_BAD_ARGUMENT, -1, "6"},
     {"window -5", TARN_MAX, window_negative, TARN_BAD_ARGUMENT, -1, "-5"},
     {"window 1000", TARN_MAX, window_beyond, TARN_BAD_ARGUMENT, -1, "1000"},
     {"ties -1", TARN_MIN, ties_negative, TARN_BAD_ARGUMENT, -1, "-1"},
@@ -386,6 +405,22 @@ static const refusal refusals[] = {
     {"p -2", TARN_LP, power_negative, TARN_BAD_VALUE, -1, "-2"},
     {"p NaN", TARN_LP, power_nan, TARN_BAD_VALUE, -1, "nan"},
     {"p inf", TARN_LP, power_infinite, TARN_BAD_VALUE, -1, "inf"},
+    {"divisor of all", TARN_AVG, divisor_of_all, TARN_BAD_VALUE, -1, "-1"},
+    {"skip -1", TARN_MAX, skip_negative, TARN_BAD_ARGUMENT, -1, "-1 is not a rule"},
+    {"skip beyond", TARN_AVG, skip_beyond, TARN_BAD_ARGUMENT, -1, "5 is not a rule"},
+    {"smooth skips", TARN_SMOOTH, skips, TARN_UNSUPPORTED, -1, "smooth max does not skip"},
+    {"lp skips", TARN_LP, skips, TARN_UNSUPPORTED, -1, "lp does not skip"},
+    {"NaN of i32", TARN_MIN, skips_nan_integers, TARN_BAD_DTYPE, -1, "x is i32"},
+    {"0.5 of i32", TARN_AVG, skips_half, TARN_BAD_VALUE, -1, "0.5 is not a number of i32"},
+    {"real NaN", TARN_AVG, skips_real_nan, TARN_BAD_VALUE, -1, "NaN"},
+    {"1e39 of f32", TARN_AVG, skips_too_large, TARN_BAD_VALUE, -1, "is not a number of f32"},
+    {"256 of u8", TARN_MAX, skips_256, TARN_BAD_VALUE, -1, "256 is not a number of u8"},
+    {"-129 of i8", TARN_MAX, skips_minus_129, TARN_BAD_VALUE, -1, "-129 is not a number of i8"},
+    {"2^64-1 of i64", TARN_MAX, skips_unsigned, TARN_BAD_VALUE, -1,
+     "18446744073709551615 is not a number of i64"},
+    {"-1 of u64", TARN_MIN, skips_minus_one, TARN_BAD_VALUE, -1, "-1 is not a number of u64"},
+    {"min_count -1", TARN_MAX, count_negative, TARN_BAD_VALUE, -1, "min_count -1 is negative"},
+    {"mode f32", TARN_MAX, mode_of_floats, TARN_BAD_DTYPE, -1, "mode needs an integer dtype, x is f32"},
     {"lp i32", TARN_LP, integers, TARN_BAD_DTYPE, -1, "lp needs a floating dtype, x is i32"},
 };
 
@@ -507,7 +542,7 @@ static void test_descriptor_extremes(void)
         for (int m = 0; m < COUNT(sliding_members); m++)
             for (int e = 0; e < COUNT(extremes); e++)
                 for (int axis = 0; axis < 2; axis++) {
-                    scene s = make_scene((tarn_op)op, TARN_F32);
+                    scene s = make_scene((tarn_op)op, op == TARN_MODE ? TARN_I32 : TARN_F32);
                     *member_of(&s.pool, sliding_members[m], axis) = extremes[e];
                     verdict v = judge_axis(&s.pool, axis, scene_shape[1 + axis]);
                     if (v.status || v.out != s.view[TARN_Y].shape[1 + axis])
@@ -982,6 +1017,13 @@ static void test_missing_passes(void)
          TARN_UNSUPPORTED, "indices"},
         {"indices of lp", TARN_LP, TARN_F64, TARN_TIES_FIRST, POOL_INDICES, TARN_UNSUPPORTED,
          "indices"},
+        {"saved of mode", TARN_MODE, TARN_U8, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED, "saved"},
+        {"indices of mode", TARN_MODE, TARN_U64, TARN_TIES_FIRST, PLAN_INDICES, TARN_UNSUPPORTED,
+         "only max and min"},
+        {"jvp of mode", TARN_MODE, TARN_U8, TARN_TIES_FIRST, POOL_JVP, TARN_UNSUPPORTED,
+         "mode has no derivatives"},
+        {"vjp of mode", TARN_MODE, TARN_I64, TARN_TIES_FIRST, PLAN_VJP, TARN_UNSUPPORTED,
+         "mode has no derivatives"},
         {"jvp of i8", TARN_MAX, TARN_I8, TARN_TIES_FIRST, POOL_JVP, TARN_BAD_DTYPE, "i8"},
         {"vjp of u64", TARN_AVG, TARN_U64, TARN_TIES_FIRST, POOL_VJP, TARN_BAD_DTYPE, "u64"},
         {"vjp saved of i16", TARN_MAX, TARN_I16, TARN_TIES_FIRST, PLAN_VJP_SAVED, TARN_BAD_DTYPE,
@@ -1326,7 +1368,7 @@ static void test_running_allocates_nothing(void)
     free(block);
     CHECK(malloc_calls - at_start == 2 * COUNTS_MALLOC, "the counter works");
     for (int op = 0; op < TARN_OPS; op++) {
-        scene s = make_scene((tarn_op)op, TARN_F32);
+        scene s = make_scene((tarn_op)op, op == TARN_MODE ? TARN_I32 : TARN_F32);
         tarn_error error;
         tarn_plan *plan;
         s.options.executor = (tarn_executor){.parts = 3, .parallel_for = run_in_turn};

@@ -722,7 +722,7 @@ int main(void)
 {
     rng r = {20240607};
     for (int round = 0; round < ROUNDS(3000); round++)
-        for (int op = 0; op < TARN_OPS; op++)
+        for (int op = 0; op <= TARN_LP; op++)
             check_rational_case(&r, (tarn_op)op);
     for (int round = 0; round < ROUNDS(1500); round++)
         for (int t = 0; t < 8; t++)

@@ -194,7 +194,16 @@ static tensor random_tensor(tarn_dtype dtype, int rank, const int64_t *shape, ui
 
 static bool allowed(tarn_op op, tarn_dtype dtype)
 {
-    return op < TARN_SMOOTH || is_floating_dtype(dtype);
+    return op < TARN_SMOOTH || is_floating_dtype(dtype) == (op != TARN_MODE);
+}
+
+static tarn_dtype random_dtype(rng *r, tarn_op op)
+{
+    tarn_dtype dtype;
+    do
+        dtype = (tarn_dtype)rng_range(r, 0, TARN_DTYPES - 1);
+    while (!allowed(op, dtype));
+    return dtype;
 }
 
 static const char *label(const char *what, int op, int dtype, int detail)
@@ -336,8 +345,7 @@ static void test_layouts(void)
     rng r = {42};
     for (int round = 0; round < ROUNDS; round++)
         for (int op = 0; op < TARN_OPS; op++) {
-            tarn_dtype dtype =
-                (tarn_dtype)rng_range(&r, 0, op >= TARN_SMOOTH ? 3 : TARN_DTYPES - 1);
+            tarn_dtype dtype = random_dtype(&r, (tarn_op)op);
             tarn_pool pool = varied_pool(&r, (tarn_op)op);
             tensor x = random_tensor(dtype, 4, shape, rng_next(&r), random_small);
             tarn_view last = tarn_view_channels_last(NULL, dtype, 4, 2, shape);
@@ -391,7 +399,7 @@ static void test_ranks(void)
     rng r = {15};
     for (int round = 0; round < ROUNDS; round++) {
         tarn_op op = (tarn_op)(round % TARN_OPS);
-        tarn_dtype dtype = (tarn_dtype)rng_range(&r, 0, op >= TARN_SMOOTH ? 3 : TARN_DTYPES - 1);
+        tarn_dtype dtype = random_dtype(&r, op);
         tarn_pool pool = varied_pool(&r, op);
         tensor x = random_tensor(dtype, 4, shape, rng_next(&r), random_wide);
         results whole = run_all(&pool, &x.view, 1);
@@ -437,7 +445,7 @@ static void test_translation(void)
     const int64_t shape[2] = {21, 23};
     rng r = {31};
     for (int round = 0; round < ROUNDS; round++)
-        for (int op = TARN_AVG; op < TARN_OPS; op++)
+        for (int op = TARN_AVG; op <= TARN_LP; op++)
             for (int dtype = TARN_F64; dtype <= TARN_BF16; dtype++) {
                 tarn_pool pool = varied_pool(&r, (tarn_op)op);
                 pool.window = TARN_SLIDING;
@@ -477,7 +485,7 @@ static void test_padding_is_zeros(void)
     const int64_t shape[3] = {2, 7, 6};
     rng r = {77};
     for (int round = 0; round < ROUNDS; round++)
-        for (int op = TARN_AVG; op < TARN_OPS; op++)
+        for (int op = TARN_AVG; op <= TARN_LP; op++)
             for (int dtype = TARN_F64; dtype <= TARN_BF16; dtype++) {
                 tarn_pool pool = varied_pool(&r, (tarn_op)op), bare;
                 pool.window = TARN_SLIDING;
@@ -1082,6 +1090,7 @@ static void test_executors(void)
         for (int op = 0; op < TARN_OPS; op++)
             for (int last = 0; last < 2; last++) {
                 tarn_dtype dtype = (tarn_dtype)rng_range(&r, 0, TARN_BF16);
+                dtype = op == TARN_MODE ? TARN_U16 : dtype;
                 tarn_pool pool = varied_pool(&r, (tarn_op)op);
                 tarn_view layout = last ? tarn_view_channels_last(NULL, dtype, 4, 2, shape)
                                         : tarn_view_dense(NULL, dtype, 4, shape);
@@ -1135,7 +1144,7 @@ static void test_shared_plan(void)
     for (int op = 0; op < TARN_OPS; op++) {
         rng r = {88};
         tarn_pool pool = varied_pool(&r, (tarn_op)op);
-        tensor x = random_tensor(TARN_F32, 3, shape, 1, random_wide);
+        tensor x = random_tensor(op == TARN_MODE ? TARN_U16 : TARN_F32, 3, shape, 1, random_wide);
         tarn_options options = options_here();
         tarn_plan *plan;
         if (tarn_plan_create(&plan, &pool, &x.view, &options, NULL))
@@ -1176,7 +1185,7 @@ static void test_empty_leading_axis(void)
 {
     const int64_t shape[4] = {3, 0, 4, 4};
     int calls = 0;
-    for (int op = 0; op < TARN_OPS; op++)
+    for (int op = 0; op <= TARN_LP; op++)
         for (int window = 0; window < TARN_WINDOWS; window++) {
             tarn_pool pool = tarn_max_pool(2);
             tarn_view y, x = tarn_view_dense(NULL, TARN_F32, 4, shape);

@@ -34,10 +34,10 @@ static int64_t deepest_stack;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LOWEST, HIGHEST, LONE_NAN, LONE_ZERO, AROUND_ZERO, PATTERNS } pattern;
+typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LOWEST, HIGHEST, LONE_NAN, LONE_ZERO, AROUND_ZERO, HOLES, PATTERNS } pattern;
 static const char *const pattern_names[] = {"plain", "few",    "special", "equal",   "wild",
                                             "zeros", "lowest", "highest", "lone NaN", "lone -0",
-                                            "around 0"};
+                                            "around 0", "holes"};
 
 static double special_value(rng *r)
 {
@@ -65,6 +65,8 @@ static double float_value(rng *r, pattern kind)
         return rng_next(r) % 64 ? 0.0 : -0.0;
     case AROUND_ZERO: /* also where zeros of both signs are the greatest, or the least */
         return (double)rng_range(r, -1, 1) * (rng_next(r) & 1 ? 1.0 : -1.0);
+    case HOLES: /* half of the numbers are missing */
+        return rng_next(r) & 1 ? (double)NAN : (double)rng_range(r, -2, 2);
     case WILD:
         return ldexp(rng_unit(r) - 0.5, (int)rng_range(r, -140, 120));
     default:
@@ -421,8 +423,8 @@ static void measure_stack(const test_case *c, const tarn_plan *plan, const tarn_
 static bool is_affordable(const tarn_plan *plan, tarn_pass pass)
 {
     const tarn_problem *p = &plan->problem;
-    bool gradient = pass == TARN_VJP && p->op != TARN_AVG;
-    double steps = (double)(p->planes * p->lanes) * (p->op >= TARN_SMOOTH ? 8 : 1); /* exponentials and powers */
+    bool gradient = pass == TARN_VJP && !is_linear(p);
+    double steps = (double)(p->planes * p->lanes) * (p->op >= TARN_SMOOTH ? 8 : 1); /* exponentials, powers, pairs of taps */
     for (int a = 0; a < p->spatial; a++) {
         double taps = (double)min_i64(p->axis[a].kernel, p->axis[a].size);
         double windows = (double)min_i64(p->axis[a].kernel, p->axis[a].out);
@@ -491,8 +493,10 @@ static void run_each_operator(test_case c, bool any_layout)
     static const double betas[] = {1, -1, 4, 0.1, -30, 1000, 1e-3, -0.5};
     static const double powers[] = {1, 2, 3, 1, 2, 1.5, 1e3, 1.0009765625, 7.3, 0x1p60};
     bool floating = c.x.dtype <= TARN_BF16;
-    for (int op = 0; op < (floating ? TARN_OPS : TARN_SMOOTH); op++) {
-        int variants = op == TARN_AVG ? 3 : op >= TARN_SMOOTH ? 2 : floating ? 3 : 1;
+    for (int op = 0; op < TARN_OPS; op++) {
+        int variants = op == TARN_AVG ? 3 : op == TARN_MODE ? 1 : op >= TARN_SMOOTH ? 2 : floating ? 3 : 1;
+        if (op >= TARN_SMOOTH && floating == (op == TARN_MODE))
+            continue;
         for (int variant = 0; variant < variants; variant++) {
             c.pool.op = (tarn_op)op;
             c.pool.ties = op <= TARN_MIN ? (tarn_ties)variant : TARN_TIES_FIRST;
@@ -1110,6 +1114,74 @@ static void sweep_weights(int cases)
     printf("weights: %d cases\n", cases);
 }
 
+/* Taps that are skipped: often none of a window, often all. */
+static void sweep_skip(int cases)
+{
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES);
+        int spatial = (int)rng_range(&random_state, 1, n % 4 ? 2 : 3);
+        bool wide = n % 5 == 0;
+        int64_t shape[4], most = spatial == 3 ? 7 : spatial == 2 ? 14 : 40;
+        for (int a = 0; a <= spatial; a++)
+            shape[a] = rng_range(&random_state, a ? 2 : 1, a ? most : n % 3 ? 3 : 40);
+        if (wide)
+            shape[spatial] = rng_range(&random_state, 100, 700);
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
+        random_rule(&c, n % 3 ? 3 : 5, 4);
+        if (c.pool.window == TARN_SLIDING && n % 2)
+            for (int a = 0; a < spatial; a++)
+                c.pool.dilation[a] = 1;
+        do
+            c.pool.op = (tarn_op)(rng_next(&random_state) % TARN_OPS);
+        while (c.pool.op == TARN_SMOOTH || c.pool.op == TARN_LP || (c.pool.op == TARN_MODE && dtype <= TARN_BF16));
+        c.pool.ties = (tarn_ties)(rng_next(&random_state) % TARN_TIES);
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 9);
+        c.pool.skip = dtype <= TARN_BF16 && rng_next(&random_state) % 2 ? TARN_SKIP_NAN : TARN_SKIP_INTEGER;
+        c.pool.skip_integer = rng_range(&random_state, 0, 2);
+        c.pool.min_count = rng_next(&random_state) % 2 ? 1 : rng_range(&random_state, 0, 5);
+        c.seed = rng_next(&random_state);
+        c.values = n % 4 == 0 ? (pattern)(rng_next(&random_state) % PATTERNS) : c.pool.skip == TARN_SKIP_NAN ? HOLES : FEW;
+        c.in_layout = n % 2 ? DENSE : (layout)(rng_next(&random_state) % LAYOUTS);
+        c.out_layout = n % 2 ? DENSE : (layout)(rng_next(&random_state) % BROADCAST);
+        if (n % 6 == 2)
+            c.in_layout = c.out_layout = LAST;
+        run_case(&c);
+    }
+    printf("skip: %d cases\n", cases);
+}
+
+/* Modes of few taps, in rows of all lengths, and of many. */
+static void sweep_mode(int cases)
+{
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        tarn_dtype dtype = (tarn_dtype)rng_range(&random_state, TARN_I8, TARN_U64);
+        int spatial = (int)rng_range(&random_state, 1, 3);
+        int64_t shape[4] = {rng_range(&random_state, 1, n % 3 ? 2 : 70)};
+        for (int a = 0; a < spatial; a++)
+            shape[a + 1] = rng_range(&random_state, 2, a + 1 < spatial ? 8 : n % 4 ? 30 : 300);
+        test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
+        if (n % 8 == 7)
+            random_rule(&c, 6, 4);
+        else
+            random_window(&c, n % 5 ? 2 : 4);
+        for (int a = 0; a < spatial && n % 3; a++)
+            c.pool.dilation[a] = 1;
+        c.pool.op = TARN_MODE;
+        c.pool.skip = n % 2 ? TARN_SKIP_INTEGER : TARN_SKIP_NOTHING;
+        c.pool.skip_integer = rng_range(&random_state, 0, 2);
+        c.pool.min_count = rng_next(&random_state) % 2 ? 1 : rng_range(&random_state, 0, 9);
+        c.seed = rng_next(&random_state);
+        c.values = n % 5 ? FEW : (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = n % 4 ? DENSE : (layout)(rng_next(&random_state) % LAYOUTS);
+        c.out_layout = n % 4 ? DENSE : (layout)(rng_next(&random_state) % BROADCAST);
+        if (n % 7 == 3)
+            c.in_layout = c.out_layout = LAST;
+        run_case(&c);
+    }
+    printf("mode: %d cases\n", cases);
+}
+
 /* What fills the buffers of kernels: long rows, many channels, large windows, many planes and axes. */
 static void sweep_stack(void)
 {
@@ -1195,6 +1267,8 @@ int main(int argc, char **argv)
     SWEEP("rank", sweep_random("rank to 8", 400, 4, 8, 3, 2, 2));
     SWEEP("long", sweep_random("long rows", 300, 1, 1, 60, 18, 20));
     SWEEP("13x13", sweep_random("windows to 8x8", 150, 2, 2, 13, 8, 3));
+    SWEEP("skip", sweep_skip(2000));
+    SWEEP("mode", sweep_mode(1500));
     SWEEP("stack", sweep_stack());
     SWEEP("found", sweep_found());
 #undef SWEEP

@@ -52,7 +52,7 @@ static problem random_problem(void)
     int64_t shape[TARN_MAX_RANK];
     int spatial = (int)any(1, 3), leading = (int)any(0, 2);
     tarn_pool pool = tarn_max_pool(spatial);
-    pool.op = (tarn_op)any(0, TARN_LP);
+    pool.op = (tarn_op)any(0, TARN_MODE);
     pool.window = (tarn_window)(any(0, 5) < 4 ? any(0, 1) : TARN_GLOBAL);
     for (int a = 0; a < leading + spatial; a++)
         shape[a] = any(1, a < leading ? 4 : spatial == 1 ? 60 : spatial == 2 ? 16 : 7);
@@ -66,6 +66,9 @@ static problem random_problem(void)
     pool.ties = (tarn_ties)any(0, 2);
     pool.flat = (int)any(0, 1);
     bool floating = pool.op == TARN_SMOOTH || pool.op == TARN_LP || any(0, 2);
+    if (pool.op != TARN_SMOOTH && pool.op != TARN_LP && any(0, 3) == 0)
+        pool.skip = TARN_SKIP_INTEGER, pool.skip_integer = any(0, 2), pool.min_count = any(0, 3);
+    floating &= pool.op != TARN_MODE;
     tarn_dtype dtype = (tarn_dtype)(floating ? any(TARN_F64, TARN_BF16) : any(TARN_I8, TARN_U64));
     problem p = {.pool = pool, .x = tarn_view_dense(NULL, dtype, leading + spatial, shape)};
     CHECK(!tarn_output_view(&p.pool, &p.x, &p.y, NULL), "%s", describe(&p.pool, &p.x));
@@ -182,7 +185,7 @@ static bool is_kept(const tensor *whole, const tensor *piece, const tarn_box *ke
 
 static void compare(const problem *p, tarn_pass pass, tensors *whole, int64_t winner_bytes)
 {
-    bool backward = pass >= TARN_VJP, avg = p->pool.op == TARN_AVG;
+    bool backward = pass >= TARN_VJP, avg = p->pool.op == TARN_AVG && !p->pool.skip;
     tarn_box box = random_box(backward ? &p->x : &p->y), cells, windows;
     tarn_pool pool;
     tarn_error error = {TARN_OK, -1, ""};
@@ -238,7 +241,7 @@ static long compare_passes(void)
     for (int pass = 0; pass < TARN_PASSES; pass++) {
         if (!exists[pass])
             continue;
-        CHECK(!run_pass(plan, (tarn_pass)pass, p.pool.op == TARN_AVG, &whole), "%s",
+        CHECK(!run_pass(plan, (tarn_pass)pass, p.pool.op == TARN_AVG && !p.pool.skip, &whole), "%s",
               describe(&p.pool, &p.x));
         compare(&p, (tarn_pass)pass, &whole, winner_bytes);
         boxes++;

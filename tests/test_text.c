@@ -32,6 +32,24 @@ static bool same_real(double a, double b)
     return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
 }
 
+/* A real number without a fraction is written as an integer. */
+static bool same_skip(const tarn_pool *a, const tarn_pool *b)
+{
+    if (a->skip == TARN_SKIP_NOTHING || b->skip == TARN_SKIP_NOTHING)
+        return a->skip == b->skip;
+    double numbers[2];
+    const tarn_pool *pools[2] = {a, b};
+    for (int k = 0; k < 2; k++)
+        numbers[k] = pools[k]->skip == TARN_SKIP_NAN        ? (double)NAN
+                     : pools[k]->skip == TARN_SKIP_INTEGER  ? (double)pools[k]->skip_integer
+                     : pools[k]->skip == TARN_SKIP_UNSIGNED ? (double)(uint64_t)pools[k]->skip_integer
+                                                            : pools[k]->skip_real;
+    bool integers = a->skip == TARN_SKIP_INTEGER || a->skip == TARN_SKIP_UNSIGNED;
+    return a->min_count == b->min_count &&
+           (integers ? a->skip == b->skip && a->skip_integer == b->skip_integer
+                     : numbers[0] == numbers[1] || (isnan(numbers[0]) && isnan(numbers[1])));
+}
+
 /* Members that the operator or the window rule does not use are not compared. */
 static bool same_pool(const tarn_pool *a, const tarn_pool *b)
 {
@@ -49,6 +67,8 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
                   same_values(a->first, b->first, a->spatial) &&
                   same_values(a->count, b->count, a->spatial))))
         return false;
+    if (!same_skip(a, b))
+        return false;
     switch (a->op) {
     case TARN_AVG:
         return a->divisor == b->divisor && !a->count_include_pad == !b->count_include_pad;
@@ -56,6 +76,8 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
         return same_real(a->beta, b->beta) && !a->count_include_pad == !b->count_include_pad;
     case TARN_LP:
         return same_real(a->power, b->power);
+    case TARN_MODE:
+        return true;
     default:
         return a->ties == b->ties;
     }
@@ -135,6 +157,26 @@ static void test_words(void)
     pool = tarn_min_pool(1);
     pool.ties = TARN_TIES_ALL;
     check_meaning("min k1 ties=all i8 30", &pool, &row);
+    pool = tarn_sum_pool(1);
+    pool.kernel[0] = pool.stride[0] = 2;
+    check_meaning("sum k2 i8 30", &pool, &row);
+    check_meaning("avg k2 div=1 i8 30", &pool, &row);
+    pool.skip = TARN_SKIP_NAN;
+    check_meaning("sum k2 skip=nan i8 30", &pool, &row);
+    pool.skip = TARN_SKIP_REAL;
+    pool.skip_real = -1.5e3;
+    pool.min_count = 0;
+    check_meaning("sum k2 skip=-1.5e3 min=0 i8 30", &pool, &row);
+    pool.skip_real = (double)INFINITY;
+    check_meaning("sum k2 min=0 skip=inf i8 30", &pool, &row);
+    pool = tarn_mode_pool(1);
+    pool.skip = TARN_SKIP_INTEGER;
+    pool.skip_integer = -7;
+    pool.min_count = 3;
+    check_meaning("mode k1 skip=-7 min=3 i8 30", &pool, &row);
+    pool.skip = TARN_SKIP_UNSIGNED;
+    pool.skip_integer = -1;
+    check_meaning("mode k1 skip=18446744073709551615 min=3 i8 30", &pool, &row);
 }
 
 /* Parsing reads, planning judges: numbers may be negative, wherever they stand. */
@@ -186,6 +228,13 @@ static const struct {
     {"smooth k3 f32 8x8 beta=", 24},
     {"smooth k3 f32 8x8 beta= 4", 24},
     {"smooth k3 f32 8x8 beta=4x", 25},
+    {"avg k3 f32 8x8 skip=", 21},
+    {"avg k3 f32 8x8 skip=zero", 21},
+    {"avg k3 f32 8x8 skip=-nan", 21},
+    {"avg k3 f32 8x8 skip=1,2", 21},
+    {"mode k3 u8 8x8 skip=99999999999999999999999999999999999999999999999999999999999999999", 21},
+    {"avg k3 f32 8x8 min=x", 20},
+    {"sums k3 f32 8x8", 1},
     {"lp k3 f32 8x8 p=", 17},
     {"lp k3 f32 8x8 p=2x", 18},
     {"lp k3 f32 8x8 p2", 15},
@@ -358,6 +407,12 @@ static tarn_pool random_pool(rng *r)
     pool.divisor = random_number(r);
     pool.beta = random_real(r);
     pool.power = random_real(r);
+    pool.skip = rng_range(r, 0, 1) ? TARN_SKIP_NOTHING : (tarn_skip)rng_range(r, 0, TARN_SKIPS - 1);
+    pool.skip_integer = random_number(r);
+    if (pool.skip == TARN_SKIP_UNSIGNED)
+        pool.skip_integer |= INT64_MIN;
+    pool.skip_real = random_real(r);
+    pool.min_count = rng_range(r, 0, 1) ? 1 : random_number(r);
     for (int m = 0; m < COUNT(members); m++) {
         int64_t common = random_number(r);
         bool alike = rng_range(r, 0, 1);

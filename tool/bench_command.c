@@ -139,7 +139,7 @@ static bool run_problem(const tool_call *call, const tarn_options *options, cons
     tool_tensors tensors = {0}, streamed = {0};
     if (tarn_plan_create(&plan, pool, x, options, &error))
         return tool_complain_library(complaint, &error);
-    bench b = {plan, &tensors, &streamed, pool->op == TARN_AVG};
+    bench b = {plan, &tensors, &streamed, pool->op == TARN_AVG && pool->skip == TARN_SKIP_NOTHING};
     bool good = tool_tensors_make(&tensors, plan, complaint) &&
                 tool_tensors_make(&streamed, plan, complaint);
     if (good && tool_has_pass(plan, TARN_FORWARD_SAVED)) /* the backward pass wants true winners */

@@ -114,7 +114,8 @@ static bool check_problem(job *j, tarn_complaint *complaint)
     if (tarn_output_view(&j->pool, &j->problem.x, &j->y, &error)) {
         tool_complain_library(complaint, &error);
         if (error.code == TARN_BAD_DTYPE)
-            strncat(complaint->message, " (--dtype f32 converts)",
+            strncat(complaint->message,
+                    j->pool.op == TARN_MODE ? " (--dtype i32 converts)" : " (--dtype f32 converts)",
                     sizeof complaint->message - strlen(complaint->message) - 1);
         return false;
     }
@@ -469,7 +470,8 @@ static bool prepare(job *j, tarn_complaint *complaint)
         return false;
     find_order(j);
     j->x = make_source(&j->problem.file, &j->problem.x);
-    j->reads_x = j->pass < TARN_JVP || j->pool.op != TARN_AVG; /* avg is linear */
+    bool linear = j->pool.op == TARN_AVG && j->pool.skip == TARN_SKIP_NOTHING;
+    j->reads_x = j->pass < TARN_JVP || !linear;
     return open_tangent(j, complaint) && open_results(j, complaint);
 }
 

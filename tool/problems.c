@@ -2,6 +2,7 @@
 #include "tool.h"
 #include "../src/checked.h"
 #include "../src/decimal.h"
+#include "../src/skip.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -106,9 +107,11 @@ static bool check_window_options(const tool_call *call, const tarn_pool *pool,
                                  tarn_complaint *complaint)
 {
     static const unsigned group[TARN_WINDOWS] = {SLIDING, ADAPTIVE, GLOBAL};
-    static const unsigned operator_group[TARN_OPS] = {EXTREME, EXTREME, AVERAGE | SUMS,
-                                                      SMOOTH | SUMS, NORM};
+    static const unsigned operator_group[TARN_OPS] = {
+        EXTREME | SKIPS, EXTREME | SKIPS, AVERAGE | SUMS | SKIPS, SMOOTH | SUMS, NORM, SKIPS};
     unsigned taken = group[pool->window] | operator_group[pool->op];
+    if (pool->divisor > 0) /* a sum */
+        taken &= ~(unsigned)(AVERAGE | SUMS);
     for (int k = 0; k < OPTIONS; k++)
         if (call->value[k] && (tool_options[k].groups & ANY_POOL) &&
             !(tool_options[k].groups & taken))
@@ -146,6 +149,18 @@ static bool read_window(const tool_call *call, tarn_pool *pool, int *values,
     return read_values(call, OPTION_OUT, pool->out, NULL, values, complaint);
 }
 
+static bool read_skip(const tool_call *call, tarn_pool *pool, tarn_complaint *complaint)
+{
+    const char *text = call->value[OPTION_SKIP];
+    if (text && !tarn_read_skip(text, pool))
+        return tool_complain_option(complaint, OPTION_SKIP, "'%.60s' is neither nan nor a number",
+                                    text);
+    if (!tool_given(call, OPTION_MIN_COUNT))
+        return true;
+    return text ? tool_read_integer(call, OPTION_MIN_COUNT, 0, &pool->min_count, complaint)
+                : tool_complain_option(complaint, OPTION_MIN_COUNT, "needs --skip");
+}
+
 static bool read_operator_options(const tool_call *call, tarn_pool *pool, tarn_complaint *complaint)
 {
     static const char *const rules[] = {"first", "all", "split", NULL};
@@ -157,7 +172,8 @@ static bool read_operator_options(const tool_call *call, tarn_pool *pool, tarn_c
         return tool_complain_option(complaint, OPTION_NO_COUNT_PAD,
                                     "contradicts --count-include-pad");
     pool->count_include_pad = !tool_given(call, OPTION_NO_COUNT_PAD);
-    return (!tool_given(call, OPTION_DIVISOR) ||
+    return read_skip(call, pool, complaint) &&
+           (!tool_given(call, OPTION_DIVISOR) ||
             tool_read_integer(call, OPTION_DIVISOR, 1, &pool->divisor, complaint)) &&
            (!tool_given(call, OPTION_BETA) ||
             read_real(call, OPTION_BETA, &pool->beta, complaint)) &&
@@ -191,6 +207,7 @@ static bool read_pool(const tool_call *call, const tool_command *operation, int 
     *pool = tarn_max_pool(1); /* the defaults of every operator */
     pool->op = operation->op;
     pool->window = operation->window;
+    pool->divisor = operation->divisor;
     return check_window_options(call, pool, complaint) &&
            read_window(call, pool, &values, complaint) &&
            read_operator_options(call, pool, complaint) &&
@@ -335,12 +352,17 @@ static bool from_text(const tool_call *call, const char *text, tool_problem *pro
     return true;
 }
 
+static bool is_operation(const tool_command *command, const tarn_pool *pool)
+{
+    return command->pools && command->op == pool->op && command->window == pool->window &&
+           (command->divisor == 0 || command->divisor == pool->divisor);
+}
+
 static const char *operator_name(const tarn_pool *pool)
 {
     int k = 0;
     while (k < tool_command_count - 1 &&
-           !(tool_commands[k].pools && tool_commands[k].op == pool->op &&
-             tool_commands[k].window == pool->window))
+           !(is_operation(&tool_commands[k], pool)))
         k++;
     return tool_commands[k].name;
 }
@@ -349,7 +371,7 @@ static const char *operator_name(const tarn_pool *pool)
 static bool check_operation(const tool_command *operation, const tarn_pool *pool,
                             tarn_complaint *complaint)
 {
-    return !operation || (operation->op == pool->op && operation->window == pool->window) ||
+    return !operation || is_operation(operation, pool) ||
            tool_complain_option(complaint, OPTION_PROBLEM_TEXT, "says %s, but the command %s",
                                 operator_name(pool), operation->name);
 }
@@ -405,7 +427,8 @@ static bool join_words(const tool_call *call, char *text, size_t room, tarn_comp
 /* The name of an operator, followed by a space. */
 static bool begins_problem(const char *word)
 {
-    static const char *const names[] = {"max ", "min ", "avg ", "smooth ", "lp ", NULL};
+    static const char *const names[] = {"max ",    "min ", "avg ",  "sum ",
+                                        "smooth ", "lp ",  "mode ", NULL};
     for (int k = 0; names[k]; k++)
         if (strncmp(word, names[k], strlen(names[k])) == 0)
             return true;

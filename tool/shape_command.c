@@ -64,7 +64,7 @@ static void print_text(const tarn_view *y, const tarn_problem *checked)
     printf(" %s\n", tarn_dtype_name(y->dtype));
     for (int a = 0; a < checked->spatial; a++)
         print_axis(a, &checked->axis[a]);
-    if (checked->op == TARN_AVG)
+    if (checked->op == TARN_AVG && (!checked->skips || checked->divisor > 0))
         print_range("divisor  ", divisors(checked), "\n");
 }
 
@@ -87,7 +87,7 @@ static void print_json(const tarn_view *y, const tarn_problem *checked)
         putchar('}');
     }
     putchar(']');
-    if (checked->op == TARN_AVG)
+    if (checked->op == TARN_AVG && (!checked->skips || checked->divisor > 0))
         print_json_range("divisor", divisors(checked));
     puts("}");
 }

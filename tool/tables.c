@@ -9,15 +9,18 @@ const tool_option tool_options[OPTIONS] = {
 #undef OPTION
 };
 
-#define POOL_GROUPS (PROBLEM | OUTPUT | WRITES | DERIVATIVE | RUN | EVERY)
+#define POOL_GROUPS (PROBLEM | OUTPUT | WRITES | RUN | EVERY)
 
 const tool_command tool_commands[] = {
 #define POOL(name, op, window, groups, example, summary)                                           \
-    {name, tool_run_pool, POOL_GROUPS | (groups), "IN", example, summary, true, op, window},
+    {name, tool_run_pool, POOL_GROUPS | (groups), "IN", example, summary, true, op, window, 0},
+#define SUM(name, window, groups, example, summary)                                                \
+    {name, tool_run_pool, POOL_GROUPS | (groups), "IN", example, summary, true, TARN_AVG, window, 1},
 #define COMMAND(name, run, groups, arguments, example, summary)                                    \
-    {name, run, EVERY | (groups), arguments, example, summary, false, TARN_MAX, TARN_SLIDING},
+    {name, run, EVERY | (groups), arguments, example, summary, false, TARN_MAX, TARN_SLIDING, 0},
 #include "commands.def"
 #undef POOL
+#undef SUM
 #undef COMMAND
 };
 

@@ -31,7 +31,8 @@ enum {
     NORM = 1 << 16,         /* lp */
     WRITES = 1 << 17,       /* writes tensors */
     NAMED_LAYOUT = 1 << 18, /* graphs: reads and writes tensors with channels */
-    ANY_POOL = SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | NORM,
+    SKIPS = 1 << 19,        /* max, min, avg and mode */
+    ANY_POOL = SLIDING | ADAPTIVE | GLOBAL | EXTREME | AVERAGE | SMOOTH | SUMS | NORM | SKIPS,
     ANY_WINDOW = ANY_POOL | PROBLEM | OPERATOR
 };
 
@@ -62,6 +63,7 @@ typedef struct tool_command {
     bool pools; /* it is an operator, and these are it: */
     tarn_op op;
     tarn_window window;
+    int64_t divisor; /* 1: sums */
 } tool_command;
 
 extern const tool_command tool_commands[];

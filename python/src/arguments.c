@@ -188,6 +188,64 @@ int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi)
     return spatial;
 }
 
+void set_operator(tarn_pool *pool, long op)
+{
+    pool->op = op == SUM ? TARN_AVG : (tarn_op)op;
+    if (op == SUM)
+        pool->divisor = 1;
+}
+
+static int parse_skipped_real(PyObject *object, tarn_pool *pool)
+{
+    double number = PyFloat_AsDouble(object);
+    if (PyErr_Occurred())
+        return -1;
+    pool->skip = number == number ? TARN_SKIP_REAL : TARN_SKIP_NAN;
+    pool->skip_real = number == number ? number : 0;
+    return 0;
+}
+
+static int parse_skipped_integer(PyObject *object, tarn_pool *pool)
+{
+    PyObject *number = PyNumber_Index(object);
+    if (!number)
+        return -1;
+    pool->skip = TARN_SKIP_INTEGER;
+    pool->skip_integer = PyLong_AsLongLong(number);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Clear();
+        pool->skip = TARN_SKIP_UNSIGNED;
+        pool->skip_integer = (int64_t)PyLong_AsUnsignedLongLong(number);
+    }
+    Py_DECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int parse_skipped(PyObject *object, tarn_pool *pool)
+{
+    if (PyUnicode_Check(object) && !PyUnicode_CompareWithASCIIString(object, "nan")) {
+        pool->skip = TARN_SKIP_NAN;
+        return 0;
+    }
+    int failed = PyIndex_Check(object) ? parse_skipped_integer(object, pool)
+                                       : parse_skipped_real(object, pool);
+    if (failed && PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "skip must be None, nan or a number, not %R", object);
+    return failed;
+}
+
+int parse_skip(PyObject *skip, PyObject *min_count, tarn_pool *pool)
+{
+    if (skip != Py_None && parse_skipped(skip, pool))
+        return -1;
+    if (min_count == Py_None)
+        return 0;
+    if (skip == Py_None)
+        return raise_argument("min_count needs skip");
+    pool->min_count = parse_integer(min_count, "min_count");
+    return pool->min_count == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
 void set_number(tarn_pool *pool, double number)
 {
     if (pool->op == TARN_LP)

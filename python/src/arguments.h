@@ -29,6 +29,13 @@ int parse_spatial(PyObject *object);
  * of axes, or -1. */
 int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi);
 
+/* Sets the operator: one of tarn_op, or SUM, an average with divisor 1. */
+enum { SUM = TARN_OPS };
+void set_operator(tarn_pool *pool, long op);
+
+/* What is skipped (None, "nan" or a number), and the least count, 1 if it is None. */
+int parse_skip(PyObject *skip, PyObject *min_count, tarn_pool *pool);
+
 /* Sets the one real number that the pool's operator takes: the p of Lp, the beta of smooth max. */
 void set_number(tarn_pool *pool, double number);
 

@@ -78,10 +78,9 @@ static int parse_window(tarn_pool *pool, PyObject *kernel, PyObject *stride, PyO
     return 0;
 }
 
-/* None: count the taps. 0 means that to the library, but is an error to PyTorch. */
+/* None: as the operator has it. 0 means that to the library, but is an error to PyTorch. */
 static int parse_divisor(const module_state *state, PyObject *object, int64_t *divisor)
 {
-    *divisor = 0;
     if (object == Py_None)
         return 0;
     *divisor = parse_integer(object, "divisor_override");
@@ -99,7 +98,7 @@ static int parse_kind(PyObject *op, PyObject *ndim, tarn_pool *pool)
     if (spatial < 0)
         return -1;
     *pool = tarn_max_pool(spatial);
-    pool->op = (tarn_op)PyLong_AsLong(op);
+    set_operator(pool, PyLong_AsLong(op));
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -112,7 +111,8 @@ int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *p
     set_number(pool, PyFloat_AsDouble(args[NUMBER]));
     if (PyErr_Occurred() ||
         parse_window(pool, args[KERNEL], args[STRIDE], args[PADDING], args[DILATION]) ||
-        parse_divisor(state, args[DIVISOR], &pool->divisor))
+        parse_divisor(state, args[DIVISOR], &pool->divisor) ||
+        parse_skip(args[SKIP], args[MIN_COUNT], pool))
         return -1;
     return check_padding(state, pool);
 }
@@ -192,34 +192,36 @@ int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, ta
         return -1;
     pool->window = TARN_ADAPTIVE;
     set_number(pool, PyFloat_AsDouble(args[4]));
-    return PyErr_Occurred() ? -1 : parse_output_size(state, args[3], args[2], recorded, pool);
+    if (PyErr_Occurred() || parse_skip(args[5], args[6], pool))
+        return -1;
+    return parse_output_size(state, args[3], args[2], recorded, pool);
 }
 
-/* (op, ndim, x, output_size, number, return_indices, out) */
+/* (op, ndim, x, output_size, number, skip, min_count, return_indices, out) */
 static PyObject *adaptive(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     tarn_pool pool;
     module_state *state = state_of(module);
-    if (check_count(count, 7) || parse_adaptive(state, args, false, &pool))
+    if (check_count(count, 9) || parse_adaptive(state, args, false, &pool))
         return NULL;
-    return run_forward(state, &pool, args[2], args[5], args[6], FRAME_FIRST);
+    return run_forward(state, &pool, args[2], args[7], args[8], FRAME_FIRST);
 }
 
-/* (op, ndim, x, keepdims, ties, number, out) */
+/* (op, ndim, x, keepdims, ties, number, skip, min_count, out) */
 static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    if (check_count(count, 7))
+    if (check_count(count, 9))
         return NULL;
     int spatial = parse_spatial(args[1]);
     int keeps = spatial < 0 ? -1 : PyObject_IsTrue(args[3]);
     if (keeps < 0)
         return NULL;
     tarn_pool pool = tarn_global_max_pool(spatial, !keeps);
-    pool.op = (tarn_op)PyLong_AsLong(args[0]);
+    set_operator(&pool, PyLong_AsLong(args[0]));
     set_number(&pool, PyFloat_AsDouble(args[5]));
-    if (PyErr_Occurred() || parse_ties(args[4], &pool.ties))
+    if (PyErr_Occurred() || parse_ties(args[4], &pool.ties) || parse_skip(args[6], args[7], &pool))
         return NULL;
-    return run_forward(state_of(module), &pool, args[2], Py_False, args[6], FRAME_ANY);
+    return run_forward(state_of(module), &pool, args[2], Py_False, args[8], FRAME_ANY);
 }
 
 /* ---- Forward and backward of a training step ----------------------------------------------- */
@@ -273,7 +275,7 @@ static PyObject *vjp_saved(PyObject *module, PyObject *const *args, Py_ssize_t c
     const tarn_pool *pool = check_count(count, 4) ? NULL : checked_pool(state, args[0]);
     if (!pool || parse_form(args[1], &x))
         return NULL;
-    if (args[2] == Py_None && pool->op != TARN_AVG) {
+    if (args[2] == Py_None && !is_linear(pool)) {
         PyErr_SetString(PyExc_TypeError, "winners may be None for means only");
         return NULL;
     }

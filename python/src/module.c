@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include "arguments.h"
 #include "functions.h"
 #include "graph_object.h"
 #include "plan_cache.h"
@@ -86,7 +87,8 @@ static int add_constants(PyObject *module)
         const char *name;
         int value;
     } constants[] = {{"MAX", TARN_MAX},           {"MIN", TARN_MIN},      {"AVG", TARN_AVG},
-                     {"SMOOTH", TARN_SMOOTH},     {"LP", TARN_LP},        {"SLIDING", TARN_SLIDING},
+                     {"SMOOTH", TARN_SMOOTH},     {"LP", TARN_LP},        {"MODE", TARN_MODE},
+                     {"SUM", SUM},                {"SLIDING", TARN_SLIDING},
                      {"ADAPTIVE", TARN_ADAPTIVE}, {"GLOBAL", TARN_GLOBAL}};
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
         if (PyModule_AddIntConstant(module, constants[k].name, constants[k].value))

@@ -5,7 +5,7 @@
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
-#define POOL_WORDS (11 + 10 * TARN_MAX_SPATIAL)
+#define POOL_WORDS (14 + 10 * TARN_MAX_SPATIAL)
 #define VIEW_WORDS (3 + 2 * TARN_MAX_RANK)
 
 typedef struct {
@@ -26,16 +26,21 @@ static void add_words(plan_key *key, const int64_t *words, int count)
 
 static void add_pool(plan_key *key, const tarn_pool *pool)
 {
-    int64_t beta, power;
+    int64_t beta, power, skipped;
     memcpy(&beta, &pool->beta, sizeof beta);
     memcpy(&power, &pool->power, sizeof power);
+    memcpy(&skipped, &pool->skip_real, sizeof skipped);
     add_word(key, (int64_t)pool->op | (int64_t)pool->window << 8 | (int64_t)pool->ties << 16 |
                       (int64_t) !!pool->ceil_mode << 24 |
-                      (int64_t) !!pool->count_include_pad << 25 | (int64_t) !!pool->flat << 26);
+                      (int64_t) !!pool->count_include_pad << 25 | (int64_t) !!pool->flat << 26 |
+                      (int64_t)pool->skip << 32);
     add_word(key, pool->spatial);
     add_word(key, pool->divisor);
     add_word(key, beta);
     add_word(key, power);
+    add_word(key, skipped);
+    add_word(key, pool->skip_integer);
+    add_word(key, pool->min_count);
     add_words(key, pool->reserved, 4);
     const int64_t *numbers[] = {pool->kernel, pool->stride, pool->dilation, pool->pad_lo,
                                 pool->pad_hi, pool->out,    pool->whole,    pool->origin,

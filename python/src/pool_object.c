@@ -43,25 +43,25 @@ static module_state *find_state(PyTypeObject *type)
 }
 
 /* (op, window, ndim, kernel, stride, padding, dilation, output_size, ceil, count_include_pad, divisor,
- * number, ties, flat); the number as set_number() has it */
+ * number, ties, flat, skip, min_count); operator and number as set_operator() and set_number() have them */
 static int parse_pool(PyObject *args, tarn_pool *pool)
 {
     int op, window, spatial;
-    PyObject *kernel, *stride, *padding, *dilation, *out, *ties;
+    PyObject *kernel, *stride, *padding, *dilation, *out, *ties, *skip, *min_count;
     long long divisor;
     tarn_pool made;
     int ceil, count, flat;
     double number;
-    if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOp", &op, &window, &spatial, &kernel, &stride,
+    if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOpOO", &op, &window, &spatial, &kernel, &stride,
                           &padding, &dilation, &out, &ceil, &count, &divisor, &number, &ties,
-                          &flat))
+                          &flat, &skip, &min_count))
         return -1;
     made = tarn_max_pool(spatial);
-    made.op = (tarn_op)op;
     made.window = (tarn_window)window;
     made.ceil_mode = ceil;
     made.count_include_pad = count;
     made.divisor = divisor;
+    set_operator(&made, op);
     set_number(&made, number);
     made.flat = flat;
     if (spatial < 1 || spatial > TARN_MAX_SPATIAL)
@@ -70,7 +70,8 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
         parse_axes(stride == Py_None ? kernel : stride, "stride", spatial, made.stride) ||
         parse_padding(padding, spatial, made.pad_lo, made.pad_hi) ||
         parse_axes(dilation, "dilation", spatial, made.dilation) ||
-        parse_axes(out, "output_size", spatial, made.out) || parse_ties(ties, &made.ties))
+        parse_axes(out, "output_size", spatial, made.out) || parse_ties(ties, &made.ties) ||
+        parse_skip(skip, min_count, &made))
         return -1;
     *pool = made;
     return 0;
@@ -259,6 +260,15 @@ static PyObject *pool_vjp(PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* ---- Questions ----------------------------------------------------------------------------- */
 
+/* A pool whose shapes and pieces are those of this one, and which any dtype goes with. */
+static tarn_pool of_any_dtype(tarn_pool pool)
+{
+    pool.skip = TARN_SKIP_NOTHING;
+    if (pool.op == TARN_MODE)
+        pool.op = TARN_MAX;
+    return pool;
+}
+
 static PyObject *pool_output_shape(PyObject *object, PyObject *sizes)
 {
     pool_object *self = (pool_object *)object;
@@ -269,7 +279,8 @@ static PyObject *pool_output_shape(PyObject *object, PyObject *sizes)
     if (rank < 0)
         return NULL;
     tarn_view x = tarn_view_dense(NULL, TARN_F32, rank, shape);
-    if (tarn_output_view(&self->pool, &x, &y, &error))
+    tarn_pool pool = of_any_dtype(self->pool);
+    if (tarn_output_view(&pool, &x, &y, &error))
         return raise_error(self->state, &error);
     return make_tuple(y.rank, y.shape);
 }
@@ -346,13 +357,20 @@ static PyObject *pool_piece(PyObject *object, PyObject *args, PyObject *kwargs)
     if (rank < 0)
         return NULL;
     tarn_view x = tarn_view_dense(NULL, TARN_F32, rank, shape);
-    if (tarn_output_view(&self->pool, &x, &y, &error))
+    tarn_pool pool = self->pool;
+    if (pool.op == TARN_MODE) /* for its shapes; x has a dtype of its own */
+        pool.op = TARN_MAX;
+    if (pool.skip != TARN_SKIP_NOTHING)
+        pool.skip = TARN_SKIP_NAN;
+    if (tarn_output_view(&pool, &x, &y, &error))
         return raise_error(self->state, &error);
     const tarn_view *written = pass == TARN_VJP ? &x : &y;
     if (parse_box(slices, written, &box))
         return NULL;
-    if (tarn_piece(&self->pool, &x, pass, &box, &piece, &x_box, &y_box, &error))
+    if (tarn_piece(&pool, &x, pass, &box, &piece, &x_box, &y_box, &error))
         return raise_error(self->state, &error);
+    piece.op = self->pool.op;
+    piece.skip = self->pool.skip;
     PyObject *made = pool_create(self->state->pool_type, self->state, &piece);
     return made
                ? Py_BuildValue("(NNNN)", made, make_slices(rank, &x_box, NULL),
@@ -497,6 +515,24 @@ static PyObject *pool_keeps_winners(PyObject *object, void *unused)
     return PyBool_FromLong(keeps_winners(pool_of(object)));
 }
 
+static PyObject *pool_divisor(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(pool_of(object)->divisor);
+}
+
+static PyObject *pool_linear(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(is_linear(pool_of(object)));
+}
+
+static PyObject *pool_skips(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(pool_of(object)->skip != TARN_SKIP_NOTHING);
+}
+
 static PyGetSetDef pool_attributes[] = {
     {"op", pool_op, NULL, "The operator: _core.MAX and its like.", NULL},
     {"window", pool_window, NULL, "'sliding', 'adaptive' or 'global'.", NULL},
@@ -510,6 +546,10 @@ static PyGetSetDef pool_attributes[] = {
     {"keeps_winners", pool_keeps_winners, NULL,
      "Whether a gradient needs the winners and not x: max and min with the tie rule 'first'.",
      NULL},
+    {"divisor", pool_divisor, NULL, "The given divisor of means; 0 counts taps.", NULL},
+    {"linear", pool_linear, NULL, "Whether derivatives do not depend on x: means that skip nothing.",
+     NULL},
+    {"skips", pool_skips, NULL, "Whether NaN, or a value, is skipped.", NULL},
     {"text", pool_text, NULL, "The pool as the words of a problem string; see parse().", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -118,6 +118,11 @@ static int check_frame(const module_state *state, const pooling *call, const tar
 
 /* ---- Winners ------------------------------------------------------------------------------- */
 
+bool is_linear(const tarn_pool *pool)
+{
+    return pool->op == TARN_AVG && pool->skip == TARN_SKIP_NOTHING;
+}
+
 bool keeps_winners(const tarn_pool *pool)
 {
     return (pool->op == TARN_MAX || pool->op == TARN_MIN) && pool->ties == TARN_TIES_FIRST;

@@ -27,6 +27,9 @@ typedef struct {
 /* Whether a backward of the pool needs winners and not x: max and min, where the first of equals wins. */
 bool keeps_winners(const tarn_pool *pool);
 
+/* Whether a backward needs neither: means that skip nothing. */
+bool is_linear(const tarn_pool *pool);
+
 /* The result of the pass (y; y and indices or winners; dy; gx), a new reference; NULL with an exception. */
 PyObject *pooling_run(module_state *state, const pooling *call);
 

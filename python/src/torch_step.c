@@ -231,19 +231,19 @@ PyObject *torch_sliding(PyObject *module, PyObject *const *args, Py_ssize_t coun
                : go(state, way, &pool, args[X], args[INDICES], FRAME_BATCH);
 }
 
-/* (op, ndim, x, output_size, number, return_indices) */
+/* As adaptive(), without `out`. */
 PyObject *torch_adaptive(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     module_state *state = PyModule_GetState(module);
     tarn_pool pool;
-    if (check_count(count, 6))
+    if (check_count(count, 8))
         return NULL;
     way way = find_way(state, args[2]);
     if (way < TO_RUN)
         return leave(way);
     return parse_adaptive(state, args, true, &pool)
                ? NULL
-               : go(state, way, &pool, args[2], args[5], FRAME_FIRST);
+               : go(state, way, &pool, args[2], args[7], FRAME_FIRST);
 }
 
 /* (pool, x) */
@@ -297,7 +297,7 @@ PyObject *torch_forward(PyObject *module, PyObject *const *args, Py_ssize_t coun
     if (!made)
         return NULL;
     PyObject *y = keeps ? PyTuple_GetItem(made, 0) : made;
-    PyObject *saved = keeps ? PyTuple_GetItem(made, 1) : step->pool.op == TARN_AVG ? NULL : args[1];
+    PyObject *saved = keeps ? PyTuple_GetItem(made, 1) : is_linear(&step->pool) ? NULL : args[1];
     int status = keep(state->torch, args[0], args[2], saved);
     Py_INCREF(y);
     Py_DECREF(made);

@@ -23,7 +23,7 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from . import _core
-from ._core import AVG, MAX, MIN, Pool
+from ._core import MAX, MIN, Pool
 from .pools import AvgPool, MaxPool, MinPool
 
 __all__ = ["jvp", "pool", "vjp"]
@@ -37,9 +37,9 @@ def pool(x, p, indices=False):
     x = _known(x, "x")
     _, spatial = _shapes(p, x)
     if _is_spread(p, x, spatial):
-        if p.op in (MAX, MIN):
+        if p.op in (MAX, MIN) and not p.skips:
             return _reduce_extreme(p, x, None, indices)
-        if p.op == AVG and not indices:
+        if p.linear and not indices:
             return _reduce_mean(p, x)
         _refuse(p, x, spatial)
     if not indices:
@@ -51,10 +51,10 @@ def jvp(p, x, dx):
     """The tangent of the result for the tangent ``dx`` of ``x``: J(x) dx."""
     x, dx = _known(x, "x"), _alike(_known(dx, "dx"), x)
     _, spatial = _shapes(p, x)
-    if p.op == AVG:  # the map itself, of which x takes no part
+    if p.linear:  # the map itself, of which x takes no part
         return pool(dx, p)
     if _is_spread(p, x, spatial):
-        if not p.keeps_winners:
+        if not p.keeps_winners or p.skips:
             _refuse(p, x, spatial)
         return _reduce_extreme(p, x, dx, False)
     return _cut(p, "jvp", x, {"x": x, "dx": dx})
@@ -65,7 +65,7 @@ def vjp(p, x, gy):
     x = _known(x, "x")
     shape, spatial = _shapes(p, x)
     gy = _alike(_known(gy, "gy"), x, shape)
-    if p.op == AVG:  # linear: nothing is read of x
+    if p.linear:  # linear: nothing is read of x
         return _cut(p, "vjp", x, {"gy": gy})
     if _is_spread(p, x, spatial):
         _refuse(p, x, spatial)
@@ -341,7 +341,7 @@ def _reduce_mean(p, x):
     name = f"tarn-mean-{token}"
     for group, source in blocks.items():
         key = (name, *group[:len(shape)])
-        tasks[key] = Task(key, _divide, TaskRef(source), count, x.dtype, len(p.axes), p.flat)
+        tasks[key] = Task(key, _divide, TaskRef(source), p.divisor or count, x.dtype, len(p.axes), p.flat)
     chunks = (*x.chunks[:spatial], *((1,) for _ in shape[spatial:]))
     return _array(name, tasks, [x], chunks, x.dtype)
 

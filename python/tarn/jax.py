@@ -157,7 +157,7 @@ def _run(ndim, p, x, return_indices=False):
 def _sliding(op, ndim, x, kernel, stride, padding, dilation, ceil, count=True, divisor=None,
              number=1.0, return_indices=False):
     p = _core.sliding_pool(op, ndim, None, kernel, stride, padding, dilation, ceil, count, divisor,
-                           number, False, None)
+                           number, None, None, False, None)
     return _run(ndim, p, x, return_indices)
 
 

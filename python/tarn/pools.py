@@ -2,12 +2,13 @@
 
 import functools
 
-from ._core import ADAPTIVE, AVG, GLOBAL, LP, MAX, MIN, SLIDING, SMOOTH, Pool
+from ._core import ADAPTIVE, AVG, GLOBAL, LP, MAX, MIN, MODE, SLIDING, SMOOTH, SUM, Pool
 
 __all__ = ["AdaptiveAvgPool", "AdaptiveLpPool", "AdaptiveMaxPool", "AdaptiveMinPool",
-           "AdaptiveSmoothMaxPool", "AvgPool", "GlobalAvgPool", "GlobalLpPool", "GlobalMaxPool",
-           "GlobalMinPool", "GlobalSmoothMaxPool", "LpPool", "MaxPool", "MinPool", "Pool",
-           "SmoothMaxPool"]
+           "AdaptiveModePool", "AdaptiveSmoothMaxPool", "AdaptiveSumPool", "AvgPool",
+           "GlobalAvgPool", "GlobalLpPool", "GlobalMaxPool", "GlobalMinPool", "GlobalModePool",
+           "GlobalSmoothMaxPool", "GlobalSumPool", "LpPool", "MaxPool", "MinPool", "ModePool",
+           "Pool", "SmoothMaxPool", "SumPool"]
 
 
 def _ndim(numbers, ndim):
@@ -21,21 +22,21 @@ def _ndim(numbers, ndim):
 
 
 def _sliding(cls, op, kernel, stride, padding, dilation, ceil, ties="first", ndim=None, count=True,
-             divisor=None, number=1.0):
+             divisor=None, number=1.0, skip=None, min_count=None):
     if divisor is not None and divisor < 1:
         raise ValueError(f"divisor is {divisor}, not positive")
     return Pool.__new__(cls, op, SLIDING, _ndim(kernel, ndim), kernel, stride, padding, dilation, 1,
-                        ceil, count, divisor or 0, number, ties, False)
+                        ceil, count, divisor or 0, number, ties, False, skip, min_count)
 
 
-def _adaptive(cls, op, output_size, ties, ndim, number=1.0):
+def _adaptive(cls, op, output_size, ties, ndim, number=1.0, skip=None, min_count=None):
     return Pool.__new__(cls, op, ADAPTIVE, _ndim(output_size, ndim), 1, 1, 0, 1, output_size, False,
-                        True, 0, number, ties, False)
+                        True, 0, number, ties, False, skip, min_count)
 
 
-def _global(cls, op, ndim, keepdims, ties, number=1.0):
+def _global(cls, op, ndim, keepdims, ties, number=1.0, skip=None, min_count=None):
     return Pool.__new__(cls, op, GLOBAL, ndim, 1, 1, 0, 1, 1, False, True, 0, number, ties,
-                        not keepdims)
+                        not keepdims, skip, min_count)
 
 
 _OLD_NAMES = {"kernel": "kernel_size", "ceil": "ceil_mode", "divisor": "divisor_override",
@@ -61,7 +62,8 @@ class MaxPool(Pool):
     ``kernel_size``, ``stride`` (the kernel unless given) and ``dilation`` are a number for every axis
     or a tuple with one for each; there are as many spatial axes as numbers, or ``ndim``, or two.
     ``padding`` may also have pairs (before, behind). ``ties`` says who receives the derivative when
-    several taps reach the maximum: "first", "all" or "split".
+    several taps reach the maximum: "first", "all" or "split". ``skip``, NaN or a number, says which
+    taps do not count; a window in which fewer than ``min_count`` (1) do has the skipped value.
 
     >>> import numpy, tarn
     >>> p = tarn.MaxPool((2, 2))
@@ -85,8 +87,9 @@ class MaxPool(Pool):
 
     @_with_old_names
     def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                ties="first", *, ndim=None):
-        return _sliding(cls, MAX, kernel_size, stride, padding, dilation, ceil_mode, ties, ndim)
+                ties="first", *, ndim=None, skip=None, min_count=None):
+        return _sliding(cls, MAX, kernel_size, stride, padding, dilation, ceil_mode, ties, ndim,
+                        skip=skip, min_count=min_count)
 
 
 class MinPool(Pool):
@@ -101,8 +104,9 @@ class MinPool(Pool):
 
     @_with_old_names
     def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                ties="first", *, ndim=None):
-        return _sliding(cls, MIN, kernel_size, stride, padding, dilation, ceil_mode, ties, ndim)
+                ties="first", *, ndim=None, skip=None, min_count=None):
+        return _sliding(cls, MIN, kernel_size, stride, padding, dilation, ceil_mode, ties, ndim,
+                        skip=skip, min_count=min_count)
 
 
 class AvgPool(Pool):
@@ -119,9 +123,43 @@ class AvgPool(Pool):
 
     @_with_old_names
     def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                count_include_pad=True, divisor_override=None, *, ndim=None):
+                count_include_pad=True, divisor_override=None, *, ndim=None, skip=None, min_count=None):
         return _sliding(cls, AVG, kernel_size, stride, padding, dilation, ceil_mode, ndim=ndim,
-                        count=count_include_pad, divisor=divisor_override)
+                        count=count_include_pad, divisor=divisor_override,
+                        skip=skip, min_count=min_count)
+
+
+class SumPool(Pool):
+    """The sum of each window: the mean with divisor 1; arguments as `MaxPool`, without ``ties``.
+
+    >>> import numpy, tarn
+    >>> tarn.SumPool((2,), skip=numpy.nan)(numpy.array([1.0, 2.0, numpy.nan, 4.0]))
+    array([3., 4.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *,
+                ndim=None, skip=None, min_count=None):
+        return _sliding(cls, SUM, kernel_size, stride, padding, dilation, ceil_mode, ndim=ndim,
+                        skip=skip, min_count=min_count)
+
+
+class ModePool(Pool):
+    """The most frequent integer of each window, of equals the least; arguments as `MaxPool`, without
+    ``ties``. ``skip`` is the ignored value.
+
+    >>> import numpy, tarn
+    >>> tarn.ModePool((4,), skip=0)(numpy.array([0, 0, 3, 3, 0, 0, 0, 0]))
+    array([3, 0])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *,
+                ndim=None, skip=None, min_count=None):
+        return _sliding(cls, MODE, kernel_size, stride, padding, dilation, ceil_mode, ndim=ndim,
+                        skip=skip, min_count=min_count)
 
 
 class SmoothMaxPool(Pool):
@@ -174,8 +212,9 @@ class AdaptiveMaxPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, output_size, ties="first", *, ndim=None):
-        return _adaptive(cls, MAX, output_size, ties, ndim)
+    def __new__(cls, output_size, ties="first", *, ndim=None, skip=None, min_count=None):
+        return _adaptive(cls, MAX, output_size, ties, ndim,
+                         skip=skip, min_count=min_count)
 
 
 class AdaptiveAvgPool(Pool):
@@ -188,8 +227,9 @@ class AdaptiveAvgPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, output_size, *, ndim=None):
-        return _adaptive(cls, AVG, output_size, "first", ndim)
+    def __new__(cls, output_size, *, ndim=None, skip=None, min_count=None):
+        return _adaptive(cls, AVG, output_size, "first", ndim,
+                         skip=skip, min_count=min_count)
 
 
 class AdaptiveMinPool(Pool):
@@ -202,8 +242,37 @@ class AdaptiveMinPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, output_size, ties="first", *, ndim=None):
-        return _adaptive(cls, MIN, output_size, ties, ndim)
+    def __new__(cls, output_size, ties="first", *, ndim=None, skip=None, min_count=None):
+        return _adaptive(cls, MIN, output_size, ties, ndim,
+                         skip=skip, min_count=min_count)
+
+
+class AdaptiveSumPool(Pool):
+    """The sum of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveSumPool((2,))(numpy.array([1.0, 3.0, 2.0, 5.0]))
+    array([4., 7.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, *, ndim=None, skip=None, min_count=None):
+        return _adaptive(cls, SUM, output_size, "first", ndim, skip=skip, min_count=min_count)
+
+
+class AdaptiveModePool(Pool):
+    """The most frequent integer of each of ``output_size`` windows that share an axis evenly.
+
+    >>> import numpy, tarn
+    >>> tarn.AdaptiveModePool((2,))(numpy.array([1, 1, 2, 5, 5, 4]))
+    array([1, 5])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, output_size, *, ndim=None, skip=None, min_count=None):
+        return _adaptive(cls, MODE, output_size, "first", ndim, skip=skip, min_count=min_count)
 
 
 class AdaptiveSmoothMaxPool(Pool):
@@ -245,8 +314,9 @@ class GlobalMaxPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, ndim=2, keepdims=True, ties="all"):
-        return _global(cls, MAX, ndim, keepdims, ties)
+    def __new__(cls, ndim=2, keepdims=True, ties="all", *, skip=None, min_count=None):
+        return _global(cls, MAX, ndim, keepdims, ties, skip=skip,
+                       min_count=min_count)
 
 
 class GlobalMinPool(Pool):
@@ -259,8 +329,37 @@ class GlobalMinPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, ndim=2, keepdims=True, ties="all"):
-        return _global(cls, MIN, ndim, keepdims, ties)
+    def __new__(cls, ndim=2, keepdims=True, ties="all", *, skip=None, min_count=None):
+        return _global(cls, MIN, ndim, keepdims, ties, skip=skip,
+                       min_count=min_count)
+
+
+class GlobalSumPool(Pool):
+    """The sum over the last ``ndim`` axes.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalSumPool(ndim=1)(numpy.array([2.0, 1.0]))
+    array([3.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, *, skip=None, min_count=None):
+        return _global(cls, SUM, ndim, keepdims, "first", skip=skip, min_count=min_count)
+
+
+class GlobalModePool(Pool):
+    """The most frequent integer over the last ``ndim`` axes.
+
+    >>> import numpy, tarn
+    >>> tarn.GlobalModePool(ndim=1)(numpy.array([2, 1, 2]))
+    array([2])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, ndim=2, keepdims=True, *, skip=None, min_count=None):
+        return _global(cls, MODE, ndim, keepdims, "first", skip=skip, min_count=min_count)
 
 
 class GlobalSmoothMaxPool(Pool):
@@ -287,8 +386,9 @@ class GlobalAvgPool(Pool):
 
     __slots__ = ()
 
-    def __new__(cls, ndim=2, keepdims=True):
-        return _global(cls, AVG, ndim, keepdims, "first")
+    def __new__(cls, ndim=2, keepdims=True, *, skip=None, min_count=None):
+        return _global(cls, AVG, ndim, keepdims, "first", skip=skip,
+                       min_count=min_count)
 
 
 class GlobalLpPool(Pool):

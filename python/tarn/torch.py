@@ -52,7 +52,7 @@ def _hashable(value):
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def _remembered_text(*arguments):
-    return _core.sliding_pool(*arguments, False, None).text
+    return _core.sliding_pool(*arguments, None, None, False, None).text
 
 
 @torch.compiler.assume_constant_result
@@ -546,7 +546,7 @@ def _pool_with_autograd():
     with_x, with_winners, with_nothing = map(_plain_apply, (_Forward, _ForwardSaved, _ForwardMean))
 
     def kernel(x, pool):
-        if _pool(pool).op == _core.AVG:
+        if _pool(pool).linear:
             return with_nothing(x, pool)
         if _pool(pool).keeps_winners and x.requires_grad and torch.is_grad_enabled():
             return with_winners(x, pool)[0]
@@ -660,7 +660,7 @@ def _extreme_function(op, word, ndim):
              return_indices=False):
         if not _is_compiling():
             y = _sliding(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, True,
-                         None, 1.0, return_indices)
+                         None, 1.0, None, None, return_indices)
             if y is not NotImplemented:
                 return y
         arguments = kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -675,7 +675,7 @@ def _avg_function(ndim):
              divisor_override=None):
         if not _is_compiling():
             y = _sliding(_AVG, ndim, input, kernel_size, stride, padding, 1, ceil_mode,
-                         count_include_pad, divisor_override, 1.0, False)
+                         count_include_pad, divisor_override, 1.0, None, None, False)
             if y is not NotImplemented:
                 return y
         arguments = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -690,7 +690,7 @@ def _smooth_function(ndim):
              count_include_pad=True):
         if not _is_compiling():
             y = _sliding(_SMOOTH, ndim, input, kernel_size, stride, padding, dilation, ceil_mode,
-                         count_include_pad, None, beta, False)
+                         count_include_pad, None, beta, None, None, False)
             if y is not NotImplemented:
                 return y
         arguments = kernel_size, stride, padding, beta, dilation, ceil_mode, count_include_pad
@@ -704,7 +704,7 @@ def _lp_function(ndim):
     def pool(input, norm_type, kernel_size, stride=None, ceil_mode=False, padding=0, dilation=1):
         if not _is_compiling():
             y = _sliding(_LP, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, True,
-                         None, norm_type, False)
+                         None, norm_type, None, None, False)
             if y is not NotImplemented:
                 return y
         arguments = norm_type, kernel_size, stride, ceil_mode, padding, dilation
@@ -742,7 +742,7 @@ def _number_word(op, number):
 def _adaptive_extreme_function(op, word, ndim):
     def pool(input, output_size, return_indices=False):
         if not _is_compiling():
-            y = _adaptive(op, ndim, input, output_size, 1.0, return_indices)
+            y = _adaptive(op, ndim, input, output_size, 1.0, None, None, return_indices)
             if y is not NotImplemented:
                 return y
         return _adapt(pool, (output_size, return_indices), op, word, ndim, input, output_size, 1.0,
@@ -754,7 +754,7 @@ def _adaptive_extreme_function(op, word, ndim):
 def _adaptive_avg_function(ndim):
     def pool(input, output_size):
         if not _is_compiling():
-            y = _adaptive(_AVG, ndim, input, output_size, 1.0, False)
+            y = _adaptive(_AVG, ndim, input, output_size, 1.0, None, None, False)
             if y is not NotImplemented:
                 return y
         return _adapt(pool, (output_size,), _AVG, "avg", ndim, input, output_size)
@@ -765,7 +765,7 @@ def _adaptive_avg_function(ndim):
 def _adaptive_smooth_function(ndim):
     def pool(input, output_size, beta=1.0):
         if not _is_compiling():
-            y = _adaptive(_SMOOTH, ndim, input, output_size, beta, False)
+            y = _adaptive(_SMOOTH, ndim, input, output_size, beta, None, None, False)
             if y is not NotImplemented:
                 return y
         return _adapt(pool, (output_size, beta), _SMOOTH, "smooth", ndim, input, output_size, beta)
@@ -776,7 +776,7 @@ def _adaptive_smooth_function(ndim):
 def _adaptive_lp_function(ndim):
     def pool(input, norm_type, output_size):
         if not _is_compiling():
-            y = _adaptive(_LP, ndim, input, output_size, norm_type, False)
+            y = _adaptive(_LP, ndim, input, output_size, norm_type, None, None, False)
             if y is not NotImplemented:
                 return y
         return _adapt(pool, (norm_type, output_size), _LP, "lp", ndim, input, output_size, norm_type)
@@ -811,6 +811,25 @@ adaptive_smooth_max_pool1d, adaptive_smooth_max_pool2d, adaptive_smooth_max_pool
     _adaptive_smooth_function, (1, 2, 3))
 adaptive_lp_pool1d, adaptive_lp_pool2d, adaptive_lp_pool3d = map(_adaptive_lp_function, (1, 2, 3))
 max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_function, (1, 2, 3))
+
+
+def pool(p, input):
+    """A pool object, such as `tarn.AvgPool(2, skip=math.nan)`, with autograd.
+
+    >>> import math, torch, tarn.torch
+    >>> x = torch.tensor([[1.0, math.nan], [3.0, 5.0]], requires_grad=True)
+    >>> tarn.torch.pool(tarn.AvgPool(2, skip=math.nan), x).backward()
+    >>> x.grad
+    tensor([[0.3333, 0.0000],
+            [0.3333, 0.3333]])
+    """
+    if not _is_compiling():
+        y = _core.torch_pool(p, input)
+        if y is not NotImplemented:
+            return y
+    if has_torch_function_unary(input):
+        return handle_torch_function(pool, (input,), p, input)
+    return torch.ops.tarn.pool(input, p.text)
 
 
 def _globally(function, arguments, x, op, word, ndim, keepdims, tail):

@@ -4,10 +4,13 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
+from ._core import Pool
+
 _Axes = int | Sequence[int]
 _Sizes = int | Sequence[int | None]
 _Ties = Literal["first", "all", "split"]
 
+def pool(p: Pool, input: Tensor) -> Tensor: ...
 def max_pool1d(input: Tensor, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
                dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
                ...

@@ -69,11 +69,11 @@ def test_a_graph_that_is_run_while_it_is_read():
 def test_numbers_of_axes(ndim):
     """The functions behind those of the package check for themselves."""
     x = numpy.zeros((1, 4, 4))
-    sliding = [ndim, x, 2, None, 0, 1, False, True, None, 1.0]
+    sliding = [ndim, x, 2, None, 0, 1, False, True, None, 1.0, None, None]
     for call in [lambda: _core.sliding(_core.MAX, *sliding, False, None),
                  lambda: _core.sliding_pool(_core.MAX, *sliding, False, None),
-                 lambda: _core.adaptive(_core.MAX, ndim, x, 2, 1.0, False, None),
-                 lambda: _core.global_(_core.MAX, ndim, x, True, "first", 1.0, None),
+                 lambda: _core.adaptive(_core.MAX, ndim, x, 2, 1.0, None, None, False, None),
+                 lambda: _core.global_(_core.MAX, ndim, x, True, "first", 1.0, None, None, None),
                  lambda: _core.unpool(ndim, x, x.astype("int64"), 2, None)]:
         with pytest.raises((tarn.Error, OverflowError), match="ndim"):
             call()

@@ -44,6 +44,12 @@ static inline const tarn_pool *pool_of(const tarn_node *node)
     return node->payload;
 }
 
+/* Whether the derivatives of a pool do not depend on its operand. */
+static inline bool is_linear_pool(const tarn_node *node)
+{
+    return pool_of(node)->op == TARN_AVG && pool_of(node)->skip == TARN_SKIP_NOTHING;
+}
+
 /* ---- Requests ------------------------------------------------------------------------------ */
 
 static inline bool wants_output(const tarn_compiler *c, int64_t k)

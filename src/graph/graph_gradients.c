@@ -111,7 +111,7 @@ static void emit_pool_vjp(tarn_compiler *c, tarn_value v)
     step->with_saved = c->saved[v].buffer != NO_BUFFER;
     tarn_add_ref(c, gx, true);
     tarn_add_ref(c, c->gradient[v], false);
-    if (pool_of(node_of(c, v))->op != TARN_AVG)
+    if (!is_linear_pool(node_of(c, v)))
         tarn_add_ref(c, step->with_saved ? c->saved[v] : c->value[x], false);
 }
 

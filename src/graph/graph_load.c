@@ -3,6 +3,7 @@
 #include "graph_write.h"
 
 #include "../error.h"
+#include "../skip.h"
 
 #include <string.h>
 
@@ -188,6 +189,10 @@ static bool read_pool_word(const tarn_word *w, pool_line *p)
         return tarn_read_decimal(text, &p->pool.power);
     if ((text = tarn_word_value(w, "div")))
         return tarn_read_integer(text, INT64_MIN, INT64_MAX, &p->pool.divisor);
+    if ((text = tarn_word_value(w, "skip")))
+        return tarn_read_skip(text, &p->pool);
+    if ((text = tarn_word_value(w, "min")))
+        return tarn_read_integer(text, INT64_MIN, INT64_MAX, &p->pool.min_count);
     if ((text = tarn_word_value(w, "ties")))
         return read_ties(text, p);
     if (!tarn_read_integer(tarn_word_value(w, "spatial"), 1, TARN_MAX_SPATIAL, &number))
@@ -229,11 +234,12 @@ static bool settle_pool(pool_line *p)
     return true;
 }
 
-static tarn_status load_pool(loader *l, tarn_op op, tarn_value *value)
+static tarn_status load_pool(loader *l, tarn_op op, int64_t divisor, tarn_value *value)
 {
     pool_line p = {.pool = tarn_max_pool(2)};
     tarn_word w;
     p.pool.op = op;
+    p.pool.divisor = divisor;
     p.pool.spatial = 0;
     tarn_status status = expect_operands(l, 1);
     if (status)
@@ -242,7 +248,7 @@ static tarn_status load_pool(loader *l, tarn_op op, tarn_value *value)
         if (!read_pool_word(&w, &p) && !read_window_word(&w, &p))
             return bad(l, w.at,
                        "expected one of kernel= adaptive= global flat, and stride= pad= dilation= "
-                       "spatial= ceil nopad div= beta= p= ties= with as many numbers as axes");
+                       "spatial= ceil nopad div= beta= p= ties= skip= min= with as many numbers as axes");
     if (!settle_pool(&p))
         return bad(l, l->op, "expected as many numbers as spatial axes");
     return locate(l, tarn_graph_pool(l->graph, operand(l, 0), &p.pool, value, l->error));
@@ -403,7 +409,9 @@ static tarn_status load_node(loader *l, const tarn_word *op, tarn_value *value)
             return ops[k].load(l, value);
     for (int k = 0; k < TARN_OPS; k++)
         if (tarn_word_is(op, tarn_op_words[k]))
-            return load_pool(l, (tarn_op)k, value);
+            return load_pool(l, (tarn_op)k, 0, value);
+    if (tarn_word_is(op, "sum"))
+        return load_pool(l, TARN_AVG, 1, value);
     return bad(l, op->at,
                "expected input, constant, max, min, avg, smooth, lp, pad, unpad, add, scale, concat, "
                "reshape, flatten or custom");

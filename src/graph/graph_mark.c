@@ -34,7 +34,7 @@ static bool derivative_needs_operands(const tarn_compiler *c, tarn_value v)
         return false;
     if (node->kind == NODE_CUSTOM)
         return true;
-    if (pool_of(node)->op == TARN_AVG)
+    if (is_linear_pool(node))
         return false;
     return c->request.mode == TARN_GRAPH_JVP || !keeps_winners(node) || !c->need[v];
 }

@@ -5,11 +5,12 @@
 #include "../float_state.h"
 #include "../scalar.h"
 #include "../shape.h"
+#include "../skip.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-const char *const tarn_op_words[TARN_OPS] = {"max", "min", "avg", "smooth", "lp"};
+const char *const tarn_op_words[TARN_OPS] = {"max", "min", "avg", "smooth", "lp", "mode"};
 const char *const tarn_tie_words[TARN_TIES] = {"first", "all", "split"};
 
 /* ---- Writing ------------------------------------------------------------------------------- */
@@ -70,6 +71,17 @@ static void put_window(tarn_writer *w, const tarn_pool *pool)
         tarn_put(w, " spatial=%d", d);
 }
 
+static void put_skip(tarn_writer *w, const tarn_pool *pool)
+{
+    char text[DECIMAL_BYTES];
+    if (pool->skip == TARN_SKIP_NOTHING)
+        return;
+    tarn_print_skip(pool, text);
+    tarn_put(w, " skip=%s", text);
+    if (pool->min_count != 1)
+        tarn_put(w, " min=%lld", (long long)pool->min_count);
+}
+
 static void put_pool(tarn_writer *w, const tarn_pool *pool)
 {
     tarn_ties usual = pool->window == TARN_GLOBAL ? TARN_TIES_ALL : TARN_TIES_FIRST;
@@ -92,6 +104,7 @@ static void put_pool(tarn_writer *w, const tarn_pool *pool)
     }
     if (extreme && pool->ties != usual)
         tarn_put(w, " ties=%s", tarn_tie_words[pool->ties]);
+    put_skip(w, pool);
 }
 
 void tarn_put_shape(tarn_writer *w, const tarn_view *view)

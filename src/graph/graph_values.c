@@ -158,7 +158,7 @@ static void emit_pool(tarn_compiler *c, tarn_value v)
     }
     if (jvp)
         tarn_add_ref(c, c->tangent[x], false);
-    if (c->need[v] || pool_of(node)->op != TARN_AVG)
+    if (c->need[v] || !is_linear_pool(node))
         tarn_add_ref(c, c->value[x], false);
 }
 

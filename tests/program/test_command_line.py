@@ -11,7 +11,7 @@ import pytest
 from conftest import PROGRAM, SOURCE
 
 COMMANDS = ["max", "min", "avg", "smooth", "lp", "adaptive-max", "adaptive-min", "adaptive-avg", "adaptive-smooth",
-            "adaptive-lp", "global-max", "global-min", "global-avg", "global-smooth", "global-lp", "shape", "explain",
+            "adaptive-lp", "global-max", "global-min", "global-avg", "global-smooth", "global-lp", "sum", "mode", "shape", "explain",
             "check", "bench", "completion"]
 
 
@@ -90,7 +90,7 @@ def test_spatial_axes(good):
     (["graph", "run", "g", "--inptu", "x"], "unknown option --inptu: did you mean --input?"),
     (["shape", "avgg", "4x4", "-k2"], "'avgg' is no operator: did you mean avg?"),
     (["shape", "--op", "maximum", "4x4", "-k2"], "--op: 'maximum' is no operator: did you mean max?"),
-    (["shape", "mean", "k2", "f32", "4x4"], "column 1: expected max, min, avg, smooth or lp: did you mean avg?"),
+    (["shape", "mean", "k2", "f32", "4x4"], "column 1: expected max, min, avg, sum, mode, smooth or lp: did you mean avg?"),
     (["shape", "max k2 float32 4x4"], "column 8: unknown word 'float32': did you mean f32?"),
     (["shape", "max k2 f33 4x4"], "column 8: unknown word 'f33': did you mean f32?"),
     (["shape", "max kernel=2 f32 4x4"], "column 5: unknown word 'kernel=2': did you mean k?"),
@@ -139,6 +139,12 @@ def test_spatial_axes(good):
     (["smooth", "x.npy", "-o", "y.npy", "-k2", "--beta", "1,5"], "--beta: '1,5' is not a number"),
     (["smooth", "x.npy", "-o", "y.npy", "-k2", "--power", "3"],
      "--power: is no option of 'tarn smooth' (see tarn smooth --help)"),
+    (["mode", "x.npy", "-o", "y.npy", "-k2"], "mode needs an integer dtype, x is f32 (--dtype i32 converts)"),
+    (["mode", "x.npy", "-o", "y.npy", "-k2", "--jvp", "x.npy"], "--jvp: is no option of 'tarn mode' (see tarn mode --help)"),
+    (["avg", "x.npy", "-o", "y.npy", "-k2", "--skip", "none"], "--skip: 'none' is neither nan nor a number"),
+    (["avg", "x.npy", "-o", "y.npy", "-k2", "--min-count", "2"], "--min-count: needs --skip"),
+    (["sum", "x.npy", "-o", "y.npy", "-k2", "--divisor", "2"], "--divisor: is no option of 'tarn sum' (see tarn sum --help)"),
+    (["lp", "x.npy", "-o", "y.npy", "-k2", "--skip", "nan"], "--skip: is no option of 'tarn lp' (see tarn lp --help)"),
     (["lp", "x.npy", "-o", "y.npy", "-k2", "--beta", "3"], "--beta: is no option of 'tarn lp' (see tarn lp --help)"),
     (["lp", "x.npy", "-o", "y.npy", "-k2", "--power", "two"], "--power: 'two' is not a number"),
     (["lp", "x.npy", "-o", "y.npy", "-k2", "--power", "0.5"], "power 0.5 is not finite and at least 1"),
@@ -237,10 +243,10 @@ def test_completion_scripts_are_well_formed(good):
     (good.folder / "global.npy").touch()
     assert offered("max", "--ker") == ["--kernel"] and offered("max", "--te") == ["--text"]
     assert offered("max", "--ties", "s") == ["split"] and offered("max", "--dtype", "bf") == ["bf16"]
-    assert offered("max", "--isa", "p") == ["portable"] and offered("shape", "--op", "global-m") == ["global-max", "global-min"]
+    assert offered("max", "--isa", "p") == ["portable"] and offered("shape", "--op", "global-m") == ["global-max", "global-min", "global-mode"]
     assert offered("help", "ex") == ["explain"] and offered("completion", "z") == ["zsh"]
     assert offered("graph", "v") == ["vjp"] and offered("graph", "run", "glo") == ["global.npy"]
-    assert offered("show", "global") == ["global-max", "global-min", "global-avg", "global-smooth", "global-lp", "global.npy"]
+    assert offered("show", "global") == ["global-max", "global-min", "global-avg", "global-sum", "global-mode", "global-smooth", "global-lp", "global.npy"]
     assert offered("show", "max", "glo") == ["global.npy"]
 
 

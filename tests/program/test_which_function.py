@@ -18,6 +18,7 @@ COMMANDS = [code for code in CODE if re.match(r"tarn [a-z-]+ .*(\.png|\.npy|f32)
 @pytest.fixture
 def folder(tmp_path):
     program = os.environ["TARN_PROGRAM"]
+    numpy.save(tmp_path / "labels.npy", numpy.random.default_rng(2).integers(0, 4, (8, 8), dtype="u1"))
     numpy.save(tmp_path / "in.npy", numpy.random.default_rng(1).random((3, 96, 128), dtype=numpy.float32))
     subprocess.run([program, "avg", SOURCE / "examples/data/tarn.pgm", "-o", tmp_path / "in.png", "-k", "1"], check=True)
     (tmp_path / "photo.png").write_bytes((tmp_path / "in.png").read_bytes())
