@@ -70,7 +70,8 @@ def pooled(x, op, step, edge, **skipped):
     words = {"ceil_mode": edge == "keep", **skipped}
     if op == "avg":
         words["count_include_pad"] = False
-    kind = {"avg": tarn.AvgPool, "max": tarn.MaxPool, "min": tarn.MinPool}[op]
+    kind = {"avg": tarn.AvgPool, "max": tarn.MaxPool, "min": tarn.MinPool,
+            "mode": tarn.ModePool}[op]
     y = kind(kernel, stride, **words)(x.transpose(order))
     return y.transpose(numpy.argsort(order))
 
@@ -112,8 +113,13 @@ def test_levels(case, tmp_path, seed):
     factor = {a: int(rng.integers(1, 5)) for a in axes if a not in "tc"} | {"x": int(rng.integers(2, 5))}
     if rng.random() < 0.2 and "c" in axes:
         factor["c"] = 2
-    options = {"op": pick(rng, "avg", "max", "min"), "edge": pick(rng, "keep", "trim"),
+    ops = ("avg", "max", "min") if x.dtype.kind == "f" else ("avg", "max", "min", "mode", "mode")
+    options = {"op": pick(rng, *ops), "edge": pick(rng, "keep", "trim"),
                "level_from": pick(rng, "previous", "base")}
+    if rng.random() < 0.4:
+        options |= {"skip": float("nan") if x.dtype.kind == "f" else int(x.flat[0])}
+        options |= {"min_count": int(rng.integers(0, 5))} if rng.random() < 0.5 else {}
+        x[rng.random(x.shape) < 0.4] = options["skip"]
     chunks = {a: int(rng.integers(-(-n // 4), n + 2)) for a, n in zip(axes, shape)}
     layout = {} if rng.random() < 0.4 else {"chunks": chunks}
     if layout and rng.random() < 0.6:
@@ -208,6 +214,23 @@ def test_labels_keep_their_colours(tmp_path):
     ome_zarr_models.v05.ImageLabel.from_zarr(zarr.open_group(tmp_path / "out", mode="r"))
 
 
+@pytest.mark.parametrize("skipped", [{}, {"skip": 0}])
+def test_labels_are_labels_of_the_block(tmp_path, skipped):
+    rng = numpy.random.default_rng(12)
+    x = rng.choice(numpy.array([0, 0, 5, 70000, 2**40 + 1], "u8"), (17, 30, 23))
+    numpy.save(tmp_path / "x.npy", x)
+    write(tmp_path / "x.npy", tmp_path / "out", op="mode", factor=2, levels=3, level_from="base", workers=1, **skipped)
+    for level in (1, 2):
+        y = zarr.open_array(tmp_path / "out" / str(level), mode="r")[...]
+        f = 2**level
+        for place in numpy.ndindex(y.shape):
+            block = x[tuple(slice(i * f, i * f + f) for i in place)]
+            values, counts = numpy.unique(block, return_counts=True)
+            if skipped and len(values) > 1:
+                values, counts = values[values != 0], counts[values != 0]
+            assert y[place] == values[counts.argmax()]
+
+
 def test_automatic_factors_draw_spacings_level(tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros((2, 64, 256, 256), "u1"))
     found = source.open_source(tmp_path / "x.npy", scale={"z": 4})
@@ -277,6 +300,8 @@ def small(tmp_path):
 
 @pytest.mark.parametrize("options, words", [
     ({"op": "median"}, "op: 'median'"),
+    ({"skip": "nan", "levels": 2}, "op avg, dtype uint16: "),
+    ({"skip": 70000, "levels": 2}, "op avg, dtype uint16: "),
     ({"skip": "zero"}, "skip: 'zero'"),
     ({"min_count": 2}, "min_count: goes with skip"),
     ({"factor": {"q": 2}}, "no axis q; there are y, x"),
@@ -318,6 +343,9 @@ def test_bad_inputs(small):
     with pytest.raises(RequestError, match="dtype complex64"):
         write(small / "c.npy", small / "out")
     numpy.save(small / "one.npy", numpy.zeros(3))
+    numpy.save(small / "f.npy", numpy.zeros((3, 3)))
+    with pytest.raises(RequestError, match="op mode, dtype float64: "):
+        write(small / "f.npy", small / "out", op="mode", factor=2, levels=2)
     with pytest.raises(RequestError, match="OME-Zarr has 2 to 5"):
         write(small / "one.npy", small / "out")
     numpy.save(small / "none.npy", numpy.zeros((3, 0)))
@@ -403,9 +431,9 @@ def test_command_line(small, capsys):
     assert command.main([str(small / "x"), "/dev/null/out"]) == 1
     assert capsys.readouterr().err.startswith("tarn pyramid: ")
     assert command.main([*words, "--overwrite", "--axes=y,x", "--scale=y=0.5", "--factor=2", "--levels=2",
-                         "--op=max"]) == 0
+                         "--op=mode", "--skip=0", "--min-count=2"]) == 0
     assert image_of(small / "out")["multiscales"][0]["metadata"]["levels"][0]["problem"] == \
-        "max k2,2s2,2 d2 ceil u16 40x50"
+        "mode k2,2s2,2 d2 ceil skip=0 min=2 u16 40x50"
 
 
 def test_progress_counts_to_the_end(small):
