@@ -207,9 +207,37 @@ static void test_explanations(void)
     tarn_plan_destroy(plan);
 }
 
+/* [L2] Padding beside taps whose weights lie about as far from its own as plain numbers reach, 576
+ * binary exponents: beta*x from 398 to 401, of either sign. */
+static void test_padding_at_the_reach(void)
+{
+    static const int families[2] = {TARN_ISA_SPEC, TARN_ISA_PORTABLE};
+    const double sign[2] = {1, -1}, dx[2] = {1, -3}, gy[2] = {2, 5};
+    tarn_pool pool;
+    tarn_view view;
+    GOOD(tarn_problem_parse("smooth k2s2p1:0 ceil beta=1000 f64 1x2", &pool, &view, &error));
+    for (int k = 0; k < 6000; k++) {
+        const double x[2] = {0.001 * (k % 3), sign[k % 2] * (0.398 + 5e-7 * k)};
+        double y[2][2], dy[2][2], g[2][2];
+        for (int f = 0; f < 2; f++) {
+            tarn_options options = tarn_options_default();
+            tarn_plan *plan;
+            options.isa = (unsigned)families[f];
+            GOOD(tarn_plan_create(&plan, &pool, &view, &options, &error));
+            GOOD(tarn_jvp(plan, x, dx, y[f], dy[f], &error));
+            GOOD(tarn_vjp(plan, x, NULL, gy, g[f], &error));
+            tarn_plan_destroy(plan);
+        }
+        CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0, "y of %.17g %.17g", x[0], x[1]);
+        CHECK(memcmp(dy[0], dy[1], sizeof dy[0]) == 0, "dy of %.17g %.17g", x[0], x[1]);
+        CHECK(memcmp(g[0], g[1], sizeof g[0]) == 0, "g of %.17g %.17g", x[0], x[1]);
+    }
+}
+
 int main(void)
 {
     test_views();
+    test_padding_at_the_reach();
     test_calls();
     test_large_plans();
     test_only_specification();

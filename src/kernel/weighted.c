@@ -341,7 +341,7 @@ static void fill_absent(fold *f, int64_t count, void *to, int64_t n)
     else if (counts && f->terms == TERM_WEIGHT && !s->exact) {
         s->seen.low = s->seen.low < 0 ? s->seen.low : 0;
         s->seen.high = s->seen.high > 0 ? s->seen.high : 0;
-        if (s->shift > -REACH && s->shift < REACH) /* otherwise of no use */
+        if (s->shift >= -REACH && s->shift <= REACH) /* otherwise is_sound() says no */
             number = (double)count * power_of_two(-s->shift);
     }
     const int64_t bytes = f->sum->bytes;
