@@ -161,8 +161,8 @@ static bool small_accepts(const tarn_problem *problem, tarn_pass pass)
 {
     const tarn_axis *axis = problem->axis;
     bool avg = problem->op == TARN_AVG, has_dtype = problem->dtype <= TARN_F32; /* or f64 */
-    if (!has_dtype || problem->skips || !(avg || is_extreme(problem)) || shares_ties(problem, pass) ||
-        !has_few_taps(problem))
+    if (!has_dtype || problem->skips || !(avg || is_extreme(problem)) ||
+        shares_ties(problem, pass) || !has_few_taps(problem))
         return false;
     if (is_backward(pass))
         return has_few_cells(problem);

@@ -27,7 +27,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "portable_weights.c": 79_000,
     "avx2_weights.c": 81_000,
     "avx512_weights.c": 105_000,
-    "spec.c": 225_000,
+    "spec.c": 260_000,
 }
 
 # ---- Lines ----

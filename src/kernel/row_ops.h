@@ -155,9 +155,9 @@ typedef struct tarn_runs {
     void *open_sums;
 } tarn_runs;
 
-/* How the winners of some rows of windows become places in a box of cells. A winner is the number of a
- * tap, the taps of the last axis counting first. On each axis, the last one first, tap t reads cell
- * start + t*step, which is inside below `end`; modulo 2^32 where it is before the box. */
+/* How the winners of some rows of windows become places in a box of cells. A winner is the number
+ * of a tap, the taps of the last axis counting first. On each axis, the last one first, tap t reads
+ * cell start + t*step, which is inside below `end`; modulo 2^32 where it is before the box. */
 typedef struct tarn_places {
     uint32_t taps, outside; /* the place of those that name no cell inside */
     int axes;
