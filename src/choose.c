@@ -130,6 +130,11 @@ static bool weights_accept(const tarn_problem *problem, tarn_pass pass)
     return problem->op == TARN_SMOOTH || problem->op == TARN_LP;
 }
 
+static bool mode_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    return problem->op == TARN_MODE && pass == TARN_FORWARD && taps_of(problem) <= MOST_MODE_TAPS;
+}
+
 /* One plane of few taps, without padding or dilation. */
 static bool has_few_taps(const tarn_problem *problem)
 {
@@ -294,8 +299,10 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
 {
     if (small_accepts(problem, pass))
         return (choice){ENGINE_SMALL, "without any preparation, as one plane has few taps"};
+    if (mode_accepts(problem, pass))
+        return (choice){ENGINE_MODE, "taps side by side, each compared with all"};
     if (problem->op == TARN_MODE)
-        return (choice){ENGINE_SPEC, "window by window"};
+        return (choice){ENGINE_SPEC, "window by window, as windows have many taps"};
     if (problem->skips && pass != TARN_VJP_SAVED)
         return (choice){ENGINE_SPEC, "window by window, as taps are skipped"};
     switch (problem->op) {

@@ -14,7 +14,8 @@ typedef enum {
     ENGINE_BACKWARD_MEAN,    /* gradients of avg */
     ENGINE_BACKWARD_WINNERS, /* gradients of max and min */
     ENGINE_TIES,             /* derivatives of max and min that equal taps share */
-    ENGINE_WEIGHTS           /* smooth max and lp */
+    ENGINE_WEIGHTS,          /* smooth max and lp */
+    ENGINE_MODE              /* mode of few taps */
 } tarn_engine_id;
 
 /* One row of kernels.def. */

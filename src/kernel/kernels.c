@@ -12,7 +12,8 @@ enum {
     NO_EXTREMES = (OMITTED_OPERATORS >> TARN_MAX & 1) && (OMITTED_OPERATORS >> TARN_MIN & 1),
     NO_AVG = OMITTED_OPERATORS >> TARN_AVG & 1,
     NO_SMOOTH = OMITTED_OPERATORS >> TARN_SMOOTH & 1,
-    NO_LP = OMITTED_OPERATORS >> TARN_LP & 1
+    NO_LP = OMITTED_OPERATORS >> TARN_LP & 1,
+    NO_MODE = OMITTED_OPERATORS >> TARN_MODE & 1
 };
 
 #define UNLESS(omitted, DTYPE, function)                                                           \
@@ -104,7 +105,8 @@ void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_
     ENGINE(family, backward_mean, row_ops, NO_AVG)                                                 \
     ENGINE(family, backward_winners, row_ops, NO_EXTREMES)                                         \
     ENGINE(family, ties, tie_ops, NO_EXTREMES)                                                     \
-    ENGINE(family, weights, weight_ops, (NO_SMOOTH && NO_LP))
+    ENGINE(family, weights, weight_ops, (NO_SMOOTH && NO_LP))                                          \
+    ENGINE(family, mode, row_ops, NO_MODE)
 
 FAMILY(portable)
 #if HAVE_AVX2

@@ -25,6 +25,7 @@
 
 #include "../families.h"
 #include "../problem.h"
+#include "tap_limits.h"
 
 enum { SCRATCH_SLACK = 128 };
 
@@ -168,6 +169,15 @@ typedef struct tarn_places {
     const uint32_t *starts, *ends, *row_starts, *row_ends;
 } tarn_places;
 
+/* What else modes depend on [F1, F2, K1-K3]. Windows in which fewer than min_count taps count have
+ * the value `none`; keys are elements ^ flip. */
+typedef struct tarn_mode_rule {
+    bool skips;
+    int64_t min_count; /* at most MOST_MODE_TAPS + 1 */
+    uint64_t flip;
+    char skipped[8], none[8]; /* elements */
+} tarn_mode_rule;
+
 typedef struct tarn_row_ops {
     int vector_bytes;
     const struct tarn_row_ops
@@ -241,6 +251,14 @@ typedef struct tarn_row_ops {
      * the opposite. */
     void (*turn[WIDTHS])(void *to, const void *const *rows, int64_t n);
     void (*turn_back[WIDTHS])(void *const *rows, const void *from, int64_t n);
+
+    /* ---- Modes of integers, by width ---- */
+
+    /* to[i] = the most frequent of taps[0..k)[i], the least of equally frequent ones; k may be 0. */
+    void (*modes[WIDTHS])(void *to, const void *const *taps, int k, const tarn_mode_rule *rule,
+                          int64_t n);
+    /* to[i] = from[i*step]. */
+    void (*take[WIDTHS])(void *to, const void *from, int64_t step, int64_t n);
 
     /* ---- From and to the dtypes ---- */
 

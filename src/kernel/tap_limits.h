@@ -1,4 +1,4 @@
-/* What small.c takes, for it and for choose.c. */
+/* What small.c and mode.c take, for them and for choose.c. */
 #ifndef TARN_TAP_LIMITS_H
 #define TARN_TAP_LIMITS_H
 
@@ -6,7 +6,8 @@
 
 enum {
     MOST_SMALL_TAPS = 32, /* of all windows: what vectors take no longer for */
-    MOST_SMALL_SIDE = 4   /* of a window whose taps are summed */
+    MOST_SMALL_SIDE = 4,  /* of a window whose taps are summed */
+    MOST_MODE_TAPS = 16   /* of a window, each compared with all */
 };
 
 static inline int64_t taps_of(const tarn_problem *problem)
