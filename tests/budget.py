@@ -20,9 +20,10 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "winners.c winners_apart.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c winners_scatter.c": 122_000,
     "weighted.c fold.c": 122_000,
     "ties.c": 46_000,
+    "mode.c": 9_500,
     "small.c": 31_000,
-    "row_ops_portable.c": 340_000,
-    "row_ops_avx2.c": 280_000,
+    "row_ops_portable.c": 390_000,
+    "row_ops_avx2.c": 310_000,
     "row_ops_avx512.c": 300_000,
     "portable_weights.c": 79_000,
     "avx2_weights.c": 81_000,
@@ -33,7 +34,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
 # ---- Lines ----
 
 # Wanted: 10,000 and 400.
-MOST_LINES = {"src/kernel/*": 14_750, "src/choose.c src/kernels.def src/dispatch.c": 510}
+MOST_LINES = {"src/kernel/*": 15_200, "src/choose.c src/kernels.def src/dispatch.c": 520}
 COLUMNS = 100
 MOST_WIDE_LINES = 0
 

@@ -439,6 +439,56 @@ static void check_all_lanes(rng *r, const family *f)
         check_lanes(r, f, n % CORES, &from, &to, &codes);
 }
 
+/* ---- Modes ---- */
+
+static int64_t mode_of(const int64_t *tap, int k, const tarn_mode_rule *rule, int64_t skipped, int64_t none)
+{
+    int64_t mode = none, flip = (int64_t)rule->flip;
+    int most = 0, counted = 0;
+    for (int j = 0; j < k; j++) {
+        int count = 0;
+        if (rule->skips && tap[j] == skipped)
+            continue;
+        for (int other = 0; other < k; other++)
+            count += tap[other] == tap[j];
+        if (count > most || (count == most && (tap[j] ^ flip) < (mode ^ flip)))
+            mode = tap[j];
+        most = count > most ? count : most;
+        counted++;
+    }
+    return rule->skips && counted < rule->min_count ? none : mode;
+}
+
+/* Taps end where nothing may be read, or begin there. */
+static void check_modes(rng *r, const family *f, int width, const memory *m)
+{
+    static char expected[MOST_BYTES];
+    int64_t bytes = core_bytes((tarn_core)width), n = rng_range(r, 1, 150), step = rng_range(r, 1, 2);
+    int64_t skipped = rng_range(r, -3, 3), none = rng_range(r, -3, 3);
+    int k = (int)rng_range(r, 0, MOST_MODE_TAPS);
+    tarn_mode_rule rule = {.skips = rng_range(r, 0, 1), .min_count = rng_range(r, 0, MOST_MODE_TAPS + 1)};
+    rule.flip = rng_range(r, 0, 1) ? UINT64_MAX << (8 * bytes - 1) : 0; /* with its sign, as numbers are here */
+    put(width, rule.skipped, 0, (number){skipped, 0});
+    put(width, rule.none, 0, (number){none, 0});
+    const void *row[MOST_MODE_TAPS];
+    for (int j = 0; j < k; j++) {
+        int64_t size = ((n - 1) * step + 1) * bytes;
+        row[j] = guarded_place(&m->row[j], (size_t)size, rng_range(r, 0, 1));
+        fill(r, width, (void *)(uintptr_t)row[j], size, rng_range(r, 0, 7));
+    }
+    char *to = guarded_place(&m->to, (size_t)(n * bytes), rng_range(r, 0, 1));
+    memcpy(expected, m->to.begin, m->to.capacity);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t tap[MOST_MODE_TAPS];
+        for (int j = 0; j < k; j++)
+            tap[j] = get(width, row[j], i * step).whole;
+        put(width, expected + (to - m->to.begin), i, (number){mode_of(tap, k, &rule, skipped, none), 0});
+    }
+    f->ops->modes[width](to, row, k, &rule, step, n);
+    CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s modes width %d k %d step %d n %d", f->name, width,
+          k, (int)step, (int)n);
+}
+
 /* Copies, past the caches and not. */
 static void check_copies(rng *r, const family *f, const memory *m)
 {
@@ -507,6 +557,8 @@ static void test_folds(const family *f)
     check_copies(&r, f, &m);
     check_picks(&r, f, &m);
     check_all_lanes(&r, f);
+    for (int i = 0; i < 8000; i++)
+        check_modes(&r, f, i % WIDTHS, &m);
 }
 
 /* ---- From and to the dtypes ---- */

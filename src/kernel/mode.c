@@ -1,26 +1,69 @@
 /* Modes of integers, forward: windows of few taps, any rank, padding and dilation.
  *
- * Along a row, windows that have the same taps form a run. Their taps are rows of their own, one for
- * each tap: where they lie in x if they are side by side there, otherwise copied to scratch. A row
- * operation compares all with all. At a border the taps in the padding are missing from the list.
+ * Along a row, windows that have the same taps form a run. Their taps are rows of their own, one
+ * for each tap: where they lie in x if they are side by side there, or every second cell, otherwise
+ * copied to scratch. A row operation compares all with all. At a border the taps in the padding are
+ * missing from the list.
  */
 #include "engines.h"
 
 enum { RUN_BYTES = 1024, ROW_BYTES = RUN_BYTES + SCRATCH_SLACK };
 
+/* Windows [lo,hi) of an axis have all their taps: o begins at cell first + o*stride. */
+typedef struct even_windows {
+    int64_t lo, hi, first, stride;
+} even_windows;
+
 typedef struct mode_job {
     const tarn_problem *p;
     const tarn_row_ops *ops;
     const tarn_slab *slab;
-    int last, width; /* the last axis; index of tables by width */
-    int64_t bytes, pixel;
+    int last, width;                              /* the last axis; index of tables by width */
+    int64_t bytes, pixel, step[TARN_MAX_SPATIAL]; /* from cell to cell of x, in bytes */
     tarn_mode_rule rule;
-    int64_t even_lo, even_hi, stride; /* windows along a row with all taps, `stride` cells apart */
-    int64_t o[TARN_MAX_SPATIAL];
-    int rows; /* of taps: those on the axes before the last */
-    const char *row[MOST_MODE_TAPS];
-    char *taken, *results; /* scratch */
+    even_windows even[TARN_MAX_SPATIAL];
+    int even_taps; /* of windows that are even on all axes, as bytes from where these begin */
+    int64_t even_tap[MOST_MODE_TAPS];
+    int64_t o[TARN_MAX_SPATIAL]; /* the window in hand */
+    char *taken, *results;       /* scratch */
 } mode_job;
+
+/* ---- Taps ----------------------------------------------------------------------------------- */
+
+/* The taps of the window in hand, as bytes from the plane; returns how many. */
+static int list_taps(const mode_job *j, int64_t *taps)
+{
+    int k = 1;
+    taps[0] = 0;
+    for (int a = 0; a <= j->last; a++) {
+        const tarn_span span = window_taps(&j->p->axis[a], j->o[a]);
+        int64_t before[MOST_MODE_TAPS];
+        const int rows = k;
+        memcpy(before, taps, sizeof before);
+        k = 0;
+        for (int r = 0; r < rows; r++)
+            for (int64_t tap = span.lo; tap < span.hi; tap++)
+                taps[k++] = before[r] + span_at(&span, tap) * j->step[a];
+    }
+    return k;
+}
+
+static bool is_even(const mode_job *j)
+{
+    bool even = true;
+    for (int a = 0; a <= j->last; a++)
+        even &= j->o[a] >= j->even[a].lo && j->o[a] < j->even[a].hi;
+    return even;
+}
+
+/* Where the window in hand begins, which is even on all axes. */
+static int64_t even_start(const mode_job *j)
+{
+    int64_t start = 0;
+    for (int a = 0; a <= j->last; a++)
+        start += (j->even[a].first + j->o[a] * j->even[a].stride) * j->step[a];
+    return start;
+}
 
 /* ---- A run of windows ----------------------------------------------------------------------- */
 
@@ -35,67 +78,46 @@ static void take_pixels(const mode_job *j, char *to, const char *from, int64_t s
         memcpy(to + i * j->pixel, from + i * step, (size_t)j->pixel);
 }
 
-/* Lists the taps of n windows from column o on; returns how many each has. */
-static int list_taps(const mode_job *j, int64_t o, int64_t n, const void **taps)
+/* n windows from the one in hand on; more than one are even. */
+static void write_run(mode_job *j, int64_t n)
 {
-    const int64_t cell = j->p->stride[TARN_X][j->last] * j->bytes;
-    const tarn_span span = window_taps(&j->p->axis[j->last], o);
-    int k = 0;
-    for (int r = 0; r < j->rows; r++)
-        for (int64_t tap = span.lo; tap < span.hi; tap++, k++) {
-            const char *from = j->row[r] + span_at(&span, tap) * cell;
-            taps[k] = from;
-            if (n == 1 || j->stride * cell == j->pixel)
-                continue;
-            taps[k] = j->taken + k * ROW_BYTES;
-            take_pixels(j, j->taken + k * ROW_BYTES, from, j->stride * cell, n);
-        }
-    return k;
-}
-
-static void write_run(mode_job *j, int64_t o, int64_t n)
-{
+    int64_t listed[MOST_MODE_TAPS] = {0}, start = 0;
+    const int64_t *tap = listed, elements = n * j->p->lanes,
+                  apart = n == 1 ? j->pixel : j->even[j->last].stride * j->step[j->last],
+                  y_step = j->p->stride[TARN_Y][j->last] * j->bytes;
+    const bool seconds = j->p->lanes == 1 && apart == 2 * j->pixel,
+               dense = n == 1 || y_step == j->pixel;
     const void *taps[MOST_MODE_TAPS];
-    const int64_t step = j->p->stride[TARN_Y][j->last] * j->bytes, elements = n * j->p->lanes;
-    const int k = list_taps(j, o, n, taps);
-    j->o[j->last] = o;
-    char *y = j->slab->base[TARN_Y] + offset_of(j->p, TARN_Y, j->o) * j->bytes;
-    bool dense = n == 1 || step == j->pixel;
-    ops_for(j->ops, elements * j->bytes)
-        ->modes[j->width](dense ? y : j->results, taps, k, &j->rule, elements);
-    for (int64_t i = 0; i < n && !dense; i++)
-        memcpy(y + i * step, j->results + i * j->pixel, (size_t)j->pixel);
-}
-
-/* ---- Rows ----------------------------------------------------------------------------------- */
-
-/* The rows of x that windows of the row in hand read. */
-static void list_rows(mode_job *j)
-{
-    const tarn_problem *p = j->p;
-    j->rows = 1;
-    j->row[0] = j->slab->base[TARN_X];
-    for (int a = 0; a < j->last; a++) {
-        const tarn_span span = window_taps(&p->axis[a], j->o[a]);
-        const char *before[MOST_MODE_TAPS];
-        const int rows = j->rows;
-        memcpy(before, j->row, sizeof *before * (size_t)rows);
-        j->rows = 0;
-        for (int r = 0; r < rows; r++)
-            for (int64_t tap = span.lo; tap < span.hi; tap++)
-                j->row[j->rows++] =
-                    before[r] + span_at(&span, tap) * p->stride[TARN_X][a] * j->bytes;
+    int k = j->even_taps;
+    if (is_even(j)) {
+        tap = j->even_tap;
+        start = even_start(j);
+    } else {
+        k = list_taps(j, listed);
     }
+    for (int i = 0; i < k; i++) {
+        const char *from = j->slab->base[TARN_X] + (start + tap[i]);
+        taps[i] = from;
+        if (apart != j->pixel && !seconds) {
+            taps[i] = j->taken + i * ROW_BYTES;
+            take_pixels(j, j->taken + i * ROW_BYTES, from, apart, n);
+        }
+    }
+    char *y = j->slab->base[TARN_Y] + offset_of(j->p, TARN_Y, j->o) * j->bytes;
+    ops_for(j->ops, elements * j->bytes)
+        ->modes[j->width](dense ? y : j->results, taps, k, &j->rule, seconds ? 2 : 1, elements);
+    for (int64_t i = 0; i < n && !dense; i++)
+        memcpy(y + i * y_step, j->results + i * j->pixel, (size_t)j->pixel);
 }
 
+/* Windows [lo,hi) of the row in hand. */
 static void write_row(mode_job *j, int64_t lo, int64_t hi)
 {
     const int64_t most = max_i64(RUN_BYTES / j->pixel, 1);
-    list_rows(j);
-    for (int64_t o = lo, end; o < hi; o = end) {
-        bool even = o >= j->even_lo && o < j->even_hi;
-        end = even ? min_i64(min_i64(hi, j->even_hi), o + most) : o + 1;
-        write_run(j, o, end - o);
+    int64_t *o = &j->o[j->last], n;
+    for (*o = lo; *o < hi; *o += n) {
+        n = is_even(j) ? min_i64(min_i64(hi, j->even[j->last].hi) - *o, most) : 1;
+        write_run(j, n);
     }
 }
 
@@ -120,27 +142,38 @@ static void write_slab(mode_job *j)
 
 /* ---- Preparation ---------------------------------------------------------------------------- */
 
-/* Adaptive windows are alike if their number divides that of cells. */
-static void find_even_windows(mode_job *j)
+/* Adaptive windows are even if their number divides that of cells. */
+static even_windows find_even(const tarn_axis *axis)
 {
-    const tarn_axis *axis = &j->p->axis[j->last];
-    if (axis->adaptive) {
-        j->stride = axis->whole / axis->windows;
-        j->even_hi = axis->whole % axis->windows == 0 ? axis->out : 0;
-        return;
-    }
+    if (axis->adaptive && axis->whole % axis->windows == 0)
+        return (even_windows){0, axis->out, adaptive_start(axis, 0), axis->whole / axis->windows};
     int64_t room = axis->size + axis->lo - ((axis->kernel - 1) * axis->dilation + 1);
-    j->stride = axis->stride;
-    j->even_lo = ceil_div(axis->lo, axis->stride);
-    j->even_hi = room < 0 ? 0 : min_i64(room / axis->stride + 1, axis->out);
+    if (axis->adaptive || room < 0)
+        return (even_windows){0};
+    return (even_windows){ceil_div(axis->lo, axis->stride),
+                          min_i64(room / axis->stride + 1, axis->out), -axis->lo, axis->stride};
+}
+
+static void prepare_even(mode_job *j)
+{
+    for (int a = 0; a <= j->last; a++) {
+        j->step[a] = j->p->stride[TARN_X][a] * j->bytes;
+        j->even[a] = find_even(&j->p->axis[a]);
+        j->o[a] = j->even[a].lo;
+    }
+    if (!is_even(j))
+        return;
+    j->even_taps = list_taps(j, j->even_tap);
+    for (int i = 0; i < j->even_taps; i++)
+        j->even_tap[i] -= even_start(j);
 }
 
 static tarn_mode_rule rule_of(const tarn_problem *p)
 {
     tarn_mode_rule rule = {.skips = p->skips != SKIPS_NOTHING,
                            .min_count = min_i64(p->min_count, MOST_MODE_TAPS + 1)};
-    bool is_unsigned = p->dtype == TARN_U8 || p->dtype == TARN_U16 || p->dtype == TARN_U32 ||
-                       p->dtype == TARN_U64;
+    bool is_unsigned =
+        p->dtype == TARN_U8 || p->dtype == TARN_U16 || p->dtype == TARN_U32 || p->dtype == TARN_U64;
     rule.flip = (uint64_t)is_unsigned << (8 * p->element_bytes[TARN_X] - 1);
     memcpy(rule.skipped, p->skipped, sizeof rule.skipped);
     if (p->min_count > 0)
@@ -163,7 +196,7 @@ void tarn_engine_mode(const tarn_problem *problem, const tarn_tensors *tensors, 
                     .results = results};
     job.width = __builtin_ctzll((unsigned long long)job.bytes);
     job.pixel = problem->lanes * job.bytes;
-    find_even_windows(&job);
+    prepare_even(&job);
     while (next_slab(problem, tensors, problem->axis[0].out, &begin, end, &slab))
         write_slab(&job);
 }

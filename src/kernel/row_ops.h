@@ -254,9 +254,10 @@ typedef struct tarn_row_ops {
 
     /* ---- Modes of integers, by width ---- */
 
-    /* to[i] = the most frequent of taps[0..k)[i], the least of equally frequent ones; k may be 0. */
+    /* to[i] = the most frequent of taps[0..k)[i*step], of equally frequent ones the least; step is
+     * 1 or 2, k may be 0. */
     void (*modes[WIDTHS])(void *to, const void *const *taps, int k, const tarn_mode_rule *rule,
-                          int64_t n);
+                          int64_t step, int64_t n);
     /* to[i] = from[i*step]. */
     void (*take[WIDTHS])(void *to, const void *from, int64_t step, int64_t n);
 
