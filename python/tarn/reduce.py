@@ -13,9 +13,9 @@ array([[ 2.5,  4.5],
 
 import numpy
 
-from .pools import AvgPool, GlobalAvgPool, GlobalMaxPool, GlobalMinPool
+from .pools import AvgPool, GlobalAvgPool, GlobalMaxPool, GlobalMinPool, MaxPool, MinPool, ModePool
 
-__all__ = ["max", "mean", "min", "sum"]
+__all__ = ["max", "mean", "min", "mode", "nanmax", "nanmean", "nanmin", "sum"]
 
 
 def mean(x, axis=None, keepdims=False):
@@ -38,6 +38,26 @@ def max(x, axis=None, keepdims=False):
 def min(x, axis=None, keepdims=False):
     """The least; NaN if there is one."""
     return _reduce(x, axis, keepdims, lambda shape: GlobalMinPool(len(shape), keepdims=False))
+
+
+def mode(x, axis=None, keepdims=False):
+    """The most frequent integer, of equals the least."""
+    return _reduce(x, axis, keepdims, ModePool)
+
+
+def nanmean(x, axis=None, keepdims=False):
+    """The mean of what is not NaN; NaN where all is."""
+    return _reduce(x, axis, keepdims, lambda shape: AvgPool(shape, skip=numpy.nan))
+
+
+def nanmax(x, axis=None, keepdims=False):
+    """The greatest but for NaN; NaN where all is."""
+    return _reduce(x, axis, keepdims, lambda shape: MaxPool(shape, skip=numpy.nan))
+
+
+def nanmin(x, axis=None, keepdims=False):
+    """The least but for NaN; NaN where all is."""
+    return _reduce(x, axis, keepdims, lambda shape: MinPool(shape, skip=numpy.nan))
 
 
 def _axes(x, axis):

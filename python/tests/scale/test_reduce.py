@@ -55,6 +55,22 @@ def test_axes_and_types():
     assert tarn.reduce.sum(u).dtype == "uint64" and tarn.reduce.mean(u).dtype == "uint8"
 
 
+def test_skipped_and_most_frequent():
+    x = X.copy()
+    x[::2, 1::3] = numpy.nan
+    x[:3, :7] = numpy.nan
+    for name in ("mean", "max", "min"):
+        pool = {"mean": tarn.AvgPool, "max": tarn.MaxPool, "min": tarn.MinPool}[name]((3, 7), skip=numpy.nan)
+        function = getattr(tarn.reduce, "nan" + name)
+        made = da.coarsen(function, da.from_array(x, (6, 7)), {0: 3, 1: 7}).compute()
+        assert made.tobytes() == pool(x).tobytes()
+        blocks = x.reshape(4, 3, 3, 7).transpose(0, 2, 1, 3).reshape(4, 3, 21)
+        judged = numpy.array([[getattr(numpy, "nan" + name)(b) if (b == b).any() else numpy.nan for b in row] for row in blocks])
+        numpy.testing.assert_allclose(made, judged, rtol=1e-6)
+    labels = numpy.array([[3, 3, 9, 2], [1, 5, 2, 9]], "uint16")
+    assert tarn.reduce.mode(labels.reshape(1, 2, 2, 2), axis=(1, 3)).tolist() == [[3, 2]]
+
+
 def test_no_copy():
     view = numpy.lib.stride_tricks.sliding_window_view(numpy.arange(1000000.0), 1000)
     assert tarn.reduce.max(view[:4], axis=1).tolist() == [999, 1000, 1001, 1002]
