@@ -51,8 +51,7 @@ class AdaptiveSmoothMaxPool(Pool):
                 ...
 
 class AdaptiveLpPool(Pool):
-    def __new__(cls, output_size: _Axes, norm_type: float = 2.0, *, ndim: int | None = None) ->
-                Self: ...
+    def __new__(cls, output_size: _Axes, norm_type: float = 2.0, *, ndim: int | None = None) -> Self: ...
 
 class GlobalMinPool(Pool):
     def __new__(cls, ndim: int = 2, keepdims: bool = True, ties: _Ties = "all", *, skip: _Skip =

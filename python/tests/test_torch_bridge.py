@@ -84,7 +84,7 @@ OPERATORS = {
     "pool_saved": lambda x: (x, "max k3s2p1"),
     "pool_vjp_saved": lambda x: (torch.ops.tarn.pool_saved(x.detach(), "min k3s2p1")[1],
                                  torch.ones_like(T.max_pool2d(x, 3, 2, 1)).requires_grad_(),
-                                 list(x.shape), T._is_last(x), "min k3s2p1"),
+                                 list(x.shape), T._is_last(x, 2), "min k3s2p1"),
     "pool_jvp": lambda x: (x, torch.ones_like(x).requires_grad_(), "smooth k3s2p1"),
     "pool_vjp": lambda x: (x, T.max_pool2d(x, 3, 2, 1).detach().requires_grad_(), "avg k3s2p1"),
     "unpool": lambda x: (*T.max_pool2d(x, 2, return_indices=True), list(x.shape[-2:])),
