@@ -42,7 +42,7 @@ static tarn_view one_element(const void *data, tarn_dtype dtype)
 /* The fewest digits that give the element back. */
 static void format_real(const tarn_view *element, char *text, size_t room)
 {
-    double value, read;
+    double value = 0, read = 0;
     unsigned char again[8];
     tarn_view wide = one_element(&value, TARN_F64);
     tarn_view from = one_element(&read, TARN_F64), back = one_element(again, element->dtype);
@@ -62,7 +62,7 @@ static void format_real(const tarn_view *element, char *text, size_t room)
 
 static void format_element(const tarn_view *element, char *text, size_t room)
 {
-    uint64_t bits;
+    uint64_t bits = 0;
     tarn_view wide = one_element(&bits, element->dtype == TARN_U64 ? TARN_U64 : TARN_I64);
     if (is_floating(element->dtype)) {
         format_real(element, text, room);
