@@ -264,7 +264,9 @@ static bool lanes_are_faster(const tarn_problem *problem, bool codes, int64_t ve
                                          [EVERY_SECOND] = {0.92f, 0.92f, 0.63f},
                                          [TURNED] = {1.35f, 1.35f, 1.4f}};
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
-    bool slides = !axis->adaptive && (axis->stride == 1 || axis->out == 1);
+    /* One window to a row does not slide; but rows folded down, not converted, are short work. */
+    bool lone = axis->out == 1 && (problem->spatial == 1 || problem->element_bytes[TARN_X] < 4);
+    bool slides = !axis->adaptive && !lone && (axis->stride == 1 || axis->out == 1);
     int way = problem->lanes * problem->element_bytes[TARN_X] >= 16 ? CHANNELS
               : slides                                              ? SLIDING
               : problem->lanes > 1                                  ? FEW_CHANNELS
