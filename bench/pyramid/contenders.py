@@ -2,8 +2,8 @@
 
 usage: contenders.py NAME SOURCE OUT LEVELS     prints seconds, processor seconds and peak memory, as JSON
 
-What is imported is imported before the clock starts. Outputs are zarr with the codec and the chunks of the
-source; factor 2 on every axis; `LEVELS` counts the full resolution.
+What is imported is imported before the clock starts. Outputs are zarr with the codec, the chunks and, if there are
+any and the contender knows them, the shards of the source; factor 2 on every axis; `LEVELS` counts the full resolution.
 """
 
 import json
@@ -26,6 +26,26 @@ def tarn_in(workers):
     return make
 
 
+def layout_of(source):
+    """Chunks and codec of the source, as zarr's create_array() takes them."""
+    import zarr
+    array = zarr.open_array(source, mode="r")
+    compressors = array.compressors or None
+    return {"chunks": array.chunks, "compressors": compressors} | ({"shards": array.shards} if array.shards else {})
+
+
+def clipped(layout, shape):
+    """The layout for a level of this shape: a chunk is no longer than the axis."""
+    chunks = [min(c, n) for c, n in zip(layout["chunks"], shape)]
+    shards = [max(c, min(s, -(-n // c) * c)) // c * c for s, c, n in zip(layout.get("shards", ()), chunks, shape)]
+    return layout | {"chunks": tuple(chunks)} | ({"shards": tuple(shards)} if shards else {})
+
+
+def rounded(x, dtype):
+    """Means as the dtype of the source has them."""
+    return x.round().astype(dtype) if dtype.kind in "iu" else x.astype(dtype)
+
+
 def cp():
     import subprocess
 
@@ -43,10 +63,9 @@ def ome_zarr(method):
 
         def write(source, out, levels):
             image = dask.array.from_zarr(source)
-            storage = {"chunks": image.chunksize, "compressors": None}
             factors = [{"z": 2**k, "y": 2**k, "x": 2**k} for k in range(1, levels)]
             write_image(image, zarr.open_group(out, mode="w"), scale_factors=factors, axes="zyx",
-                        method=Methods(method), storage_options=storage)
+                        method=Methods(method), storage_options=layout_of(source))
         return write
     return make
 
@@ -57,10 +76,13 @@ def ngff_zarr(method):
         import ngff_zarr
 
         def write(source, out, levels):
+            layout = layout_of(source)
             image = ngff_zarr.to_ngff_image(dask.array.from_zarr(source), dims=("z", "y", "x"))
             scales = ngff_zarr.to_multiscales(image, [2**k for k in range(1, levels)],
-                                              ngff_zarr.Methods(method), chunks=image.data.chunksize)
-            ngff_zarr.to_ngff_zarr(out, scales, version="0.5", compressors=None)
+                                              ngff_zarr.Methods(method), chunks=layout["chunks"])
+            shards = [s // c for s, c in zip(layout.get("shards", ()), layout["chunks"])]
+            more = {"chunks_per_shard": dict(zip("zyx", shards))} if shards else {}
+            ngff_zarr.to_ngff_zarr(out, scales, version="0.5", compressors=layout["compressors"], **more)
         return write
     return make
 
@@ -73,14 +95,13 @@ def tensorstore():
 
     def write(source, out, levels):
         below = ts.open(spec(source)).result()
+        with open(os.path.join(source, "zarr.json"), encoding="utf-8") as file:
+            facts = json.load(file)
         for level in range(levels):
             read = ts.downsample(below, [2, 2, 2], "mean") if level else below
-            shape = list(read.shape)
-            chunks = list(below.chunk_layout.read_chunk.shape)
-            codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
-            grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
             level_out = ts.open(spec(os.path.join(out, str(level)), create=True, metadata={
-                "shape": shape, "data_type": below.dtype.name, "chunk_grid": grid, "codecs": codecs})).result()
+                **{key: facts[key] for key in ("data_type", "chunk_grid", "codecs")},
+                "shape": list(read.shape)})).result()
             level_out.write(read).result()
             below = level_out
     return write
@@ -89,17 +110,19 @@ def tensorstore():
 def dask_coarsen():
     import dask.array
     import numpy
+    import zarr
 
     def write(source, out, levels):
-        below = source
+        below, layout = source, layout_of(source)
+        unit = layout.get("shards", layout["chunks"])
         for level in range(levels):
-            x = dask.array.from_zarr(below)
-            chunks = x.chunksize
+            x = dask.array.from_zarr(below, chunks=unit)
             if level:
-                x = dask.array.coarsen(numpy.mean, x, {0: 2, 1: 2, 2: 2}, trim_excess=True)
-                x = x.round().astype("u2").rechunk(chunks)
+                x = rounded(dask.array.coarsen(numpy.mean, x, {0: 2, 1: 2, 2: 2}, trim_excess=True), x.dtype)
+                x = x.rechunk(unit)
             below = os.path.join(out, str(level))
-            x.to_zarr(below, compressors=None)
+            made = zarr.create_array(below, shape=x.shape, dtype=x.dtype, **clipped(layout, x.shape))
+            dask.array.store(x, made, lock=False)
     return write
 
 
@@ -108,16 +131,15 @@ def xarray_coarsen():
 
     def write(source, out, levels):
         import dask.array
-        below = source
+        below, layout = source, layout_of(source)
+        unit = layout.get("shards", layout["chunks"])
         for level in range(levels):
-            x = xarray.DataArray(dask.array.from_zarr(below), dims=("z", "y", "x"), name="x")
-            chunks = x.data.chunksize
+            x = xarray.DataArray(dask.array.from_zarr(below, chunks=unit), dims=("z", "y", "x"), name="x")
             if level:
-                x = x.coarsen(z=2, y=2, x=2, boundary="trim").mean().round().astype("u2")
-                x = x.chunk(dict(zip("zyx", chunks)))
+                x = rounded(x.coarsen(z=2, y=2, x=2, boundary="trim").mean(), x.dtype)
+                x = x.chunk(dict(zip("zyx", unit)))
             folder = os.path.join(out, str(level))
-            x.to_dataset().to_zarr(folder, zarr_format=3, consolidated=False,
-                                   encoding={"x": {"compressors": None, "chunks": chunks}})
+            x.to_dataset().to_zarr(folder, zarr_format=3, consolidated=False, encoding={"x": clipped(layout, x.shape)})
             below = os.path.join(folder, "x")
     return write
 
@@ -126,12 +148,11 @@ def whole(shrink):
     """Contenders that want the whole array in memory."""
     def write(source, out, levels):
         import zarr
-        array = zarr.open_array(source, mode="r")
-        x = array[...]
+        x, layout = zarr.open_array(source, mode="r")[...], layout_of(source)
         for level in range(levels):
-            x = shrink(x) if level else x
-            made = zarr.create_array(os.path.join(out, str(level)), shape=x.shape, dtype="u2",
-                                     chunks=array.chunks, compressors=None)
+            x = rounded(shrink(x), x.dtype) if level else x
+            made = zarr.create_array(os.path.join(out, str(level)), shape=x.shape, dtype=x.dtype,
+                                     **clipped(layout, x.shape))
             made[...] = x
     return write
 
@@ -145,7 +166,7 @@ def tinybrain():
 
 def scikit_image():
     from skimage.transform import downscale_local_mean
-    return whole(lambda x: downscale_local_mean(x, (2, 2, 2)).round().astype("u2"))
+    return whole(lambda x: downscale_local_mean(x, (2, 2, 2)))
 
 
 CONTENDERS = {

@@ -1,8 +1,9 @@
 """The memory of pyramids whose input is larger and larger.
 
-usage: memory.py [--gib 1,4] [--memory 256M] [--workers 2] [--folder FOLDER]
+usage: memory.py [--gib 1,4,16] [--memory 256M] [--workers 2] [--folder FOLDER]
 
-Prints, for each size of a .npy file, the greatest resident memory of the driver and of each worker.
+Prints, for each size of a .npy file, the greatest resident memory of the process. Input and pyramid take
+twice the size on the disk, and are removed.
 """
 
 import argparse
@@ -17,21 +18,20 @@ import numpy
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--gib", default="1,4")
+    parser.add_argument("--gib", default="1,4,16")
     parser.add_argument("--memory", default="256M")
     parser.add_argument("--workers", default="2")
     parser.add_argument("--folder", default="build/bench")
     options = parser.parse_args()
-    print("| input | seconds | driver, MiB | workers, MiB |\n| --- | --: | --: | --: |")
+    print("| input | seconds | peak, MiB |\n| --- | --: | --: |")
     for gib in map(int, options.gib.split(",")):
         path, out = (os.path.join(options.folder, name) for name in ("memory.npy", "memory.ome.zarr"))
         make(path, gib)
         began = time.monotonic()
-        driver, workers = run([sys.executable, "-m", "tarn", "pyramid", path, out, "--overwrite", "--codec=none",
-                               "--chunks=z=64,y=64,x=64", "--shards=z=128,y=128,x=128",
-                               f"--memory={options.memory}", f"--workers={options.workers}"])
-        print(f"| {gib} GiB | {time.monotonic() - began:.0f} | {driver >> 10} "
-              f"| {', '.join(str(peak >> 10) for peak in workers)} |", flush=True)
+        peak = run([sys.executable, "-m", "tarn", "pyramid", path, out, "--overwrite", "--codec=none",
+                    "--chunks=z=64,y=64,x=64", "--shards=z=128,y=128,x=128",
+                    f"--memory={options.memory}", f"--workers={options.workers}"])
+        print(f"| {gib} GiB | {time.monotonic() - began:.0f} | {peak >> 10} |", flush=True)
         os.unlink(path)
         shutil.rmtree(out)
 
@@ -45,30 +45,18 @@ def make(path, gib):
 
 
 def run(command):
-    """Peaks of the driver and its workers, in KiB; the kernel keeps them while a process lives."""
-    process = subprocess.Popen(command)
-    peaks = {}
+    """The peak of a process, in KiB, threads and mapped files included; the kernel keeps it while
+    the process lives."""
+    process, peak = subprocess.Popen(command), 0
     while process.poll() is None:
-        for child in [process.pid, *children(process.pid)]:
-            peaks[child] = max(peaks.get(child, 0), peak(child))
-        time.sleep(0.1)
+        peak = max(peak, peak_of(process.pid))
+        time.sleep(0.05)
     if process.returncode:
         sys.exit(process.returncode)
-    driver = peaks.pop(process.pid)
-    return driver, sorted(peaks.values())
+    return peak
 
 
-def children(pid):
-    """The workers, without the process in which multiprocessing keeps its books."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            found = file.read().split()
-        return [int(child) for child in found if "spawn_main" in open(f"/proc/{child}/cmdline").read()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def peak(pid):
+def peak_of(pid):
     try:
         with open(f"/proc/{pid}/status", encoding="ascii") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("VmHWM")), 0)

@@ -1,17 +1,18 @@
 """Measures pyramids beside other writers, and whether their values depend on the chunks.
 
-usage: run_pyramid.py --csv FILE [--mib N] [--rounds N] [--folder FOLDER] [--only NAME,...]
+usage: run_pyramid.py --csv FILE [--mib N] [--rounds N] [--folder FOLDER] [--only NAME,...] [--cases NAME,...]
        run_pyramid.py --table CSV      prints it as Markdown
 
 Each contender runs in a process of its own, in turn, round after round. The cache of the file system is warm
 and nobody syncs, so `cp` is a copy in memory; it copies the finished pyramid, the bytes that have to be
-written. Input and output are not compressed, so that codecs do not hide the work (ngff-zarr compresses all the same).
+written. Input and output have the same chunks and the same codec, or none, so that it does not hide the work.
 """
 
 import argparse
 import csv
 import importlib.metadata
 import json
+import math
 import os
 import shutil
 import statistics
@@ -28,7 +29,13 @@ from referencing.jsonschema import DRAFT202012
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEVELS = 4
-CHUNKS = (64, 64, 64)
+# Shape of a plane, dtype, chunks, shards, codec. The first is what tarn.pyramid was tuned on.
+CASES = {
+    "u16": ((512, 512), "u2", (64, 64, 64), None, None),
+    "f32": ((600, 520), "f4", (16, 200, 130), None, None),
+    "u8 shards": ((512, 640), "u1", (32, 64, 64), (128, 128, 128), None),
+    "u16 zstd": ((450, 700), "u2", (50, 90, 70), None, "zstd"),
+}
 ODD = (61, 83, 95)  # no size is a multiple of anything
 CHUNKINGS = ((64, 96, 96), (16, 16, 16), (7, 30, 11))
 PACKAGES = ("numpy", "zarr", "dask", "ome-zarr", "ngff-zarr", "tensorstore", "xarray", "tinybrain", "scikit-image")
@@ -42,6 +49,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default="build/bench/pyramid")
     parser.add_argument("--only", default=",".join(CONTENDERS))
+    parser.add_argument("--cases", default=",".join(CASES))
     options = parser.parse_args()
     if options.table:
         print_table(options.table)
@@ -49,29 +57,37 @@ def main():
     names = options.only.split(",")
     shutil.rmtree(options.folder, ignore_errors=True)
     os.makedirs(options.folder)
-    source = make_volume(options.folder, options.mib)
-    finished = os.path.join(options.folder, "finished")
+    results = {case: measure(options, names, case) for case in options.cases.split(",")}
+    same = {name: depends_on_chunks(options.folder, name) for name in names}
+    write_csv(options, results, same)
+    shutil.rmtree(options.folder)
+
+
+def measure(options, names, case):
+    """What each contender said of itself in each round."""
+    source = make_volume(options.folder, options.mib, case)
+    finished, out = (os.path.join(options.folder, name) for name in ("finished", "out"))
     run("tarn 1 worker", source, finished)
     check_schema(finished)
     rounds = {name: [] for name in names}
     for number in range(options.rounds):
         for name in names:
-            print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-            out = os.path.join(options.folder, "out")
+            print(f"{case}, round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
             rounds[name].append(run(name, finished if name == "cp" else source, out))
-    same = {name: depends_on_chunks(options.folder, name) for name in names}
-    write_csv(options, rounds, same)
-    shutil.rmtree(options.folder)
+    return rounds
 
 
-def make_volume(folder, mib):
-    """Photon counts over a smooth background: 16-bit, as cameras give them."""
+def make_volume(folder, mib, case):
+    """Photon counts, as cameras give them: noise over a background."""
+    plane, dtype, chunks, shards, codec = CASES[case]
     path = os.path.join(folder, "source")
-    depth = mib * 2**20 // (2 * 512 * 512)
-    array = zarr.create_array(path, shape=(depth, 512, 512), dtype="u2", chunks=CHUNKS, compressors=None)
-    rng = numpy.random.default_rng(0)
-    for z in range(0, depth, CHUNKS[0]):
-        array[z:z + CHUNKS[0]] = rng.integers(90, 400, (min(CHUNKS[0], depth - z), 512, 512), "u2")
+    depth = mib * 2**20 // (numpy.dtype(dtype).itemsize * math.prod(plane)) // 2 * 2
+    compressors = zarr.codecs.ZstdCodec(level=1) if codec else None
+    array = zarr.create_array(path, shape=(depth, *plane), dtype=dtype, chunks=chunks, shards=shards,
+                              compressors=compressors, overwrite=True)
+    rng, step = numpy.random.default_rng(0), (shards or chunks)[0]
+    for z in range(0, depth, step):
+        array[z:z + step] = rng.integers(90, 250, (min(step, depth - z), *plane), "u2").astype(dtype)
     return path
 
 
@@ -133,25 +149,27 @@ def read_levels(out):
     return sorted(found, key=lambda array: -array.size)
 
 
-def write_csv(options, rounds, same):
+def write_csv(options, cases, same):
     with open(options.csv, "w", newline="", encoding="utf-8") as file:
         print(f"# cpu: {cpu()}", file=file)
         print(f"# cores: {len(os.sched_getaffinity(0))}", file=file)
         versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES]
         print(f"# versions: Python {sys.version.split()[0]}, {', '.join(versions)}", file=file)
-        print(f"# input: {options.mib} MiB of u16, chunks 64x64x64, not compressed; {LEVELS} levels of means, "
-              f"2x2x2; {options.rounds} rounds; warm cache", file=file)
+        print(f"# input: {options.mib} MiB; {LEVELS} levels of means, 2x2x2; {options.rounds} rounds; warm cache", file=file)
         table = csv.writer(file)
-        table.writerow("who seconds least most cpu_seconds peak_mib bytes_out chunks_change_values".split())
-        for name, results in rounds.items():
-            results = [result for result in results if result]
-            if not results:
-                table.writerow([name, "", "", "", "", "", "", "fails"])
-                continue
-            seconds = [result["seconds"] for result in results]
-            table.writerow([name, f"{statistics.median(seconds):.3f}", f"{min(seconds):.3f}", f"{max(seconds):.3f}",
-                            f"{statistics.median(r['cpu'] for r in results):.3f}",
-                            max(r["peak_kb"] for r in results) >> 10, results[0]["bytes"], same[name]])
+        table.writerow("case who seconds least most cpu_seconds peak_mib bytes_out chunks_change_values".split())
+        for case, rounds in cases.items():
+            for name, results in rounds.items():
+                table.writerow([case, name, *numbers([result for result in results if result]), same[name]])
+
+
+def numbers(results):
+    if not results:
+        return [""] * 6
+    seconds = [result["seconds"] for result in results]
+    return [f"{statistics.median(seconds):.3f}", f"{min(seconds):.3f}", f"{max(seconds):.3f}",
+            f"{statistics.median(r['cpu'] for r in results):.3f}",
+            max(r["peak_kb"] for r in results) >> 10, results[0]["bytes"]]
 
 
 def print_table(path):
@@ -162,17 +180,28 @@ def print_table(path):
         if line.startswith("# "):
             print(f"- {line[2:].strip()}")
     rows = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
-    tarn = {row["who"]: row for row in rows}["tarn 1 worker"]
-    print("\nSeconds are medians (least .. greatest) and begin after the imports; *x* is their median over that of tarn "
-          "with one worker, *CPU x* the same of processor time; memory is that of the largest process.\n")
+    print("\nSeconds are medians (least .. greatest) and begin after the imports; *x* is their median over the best of "
+          "tarn, *CPU x* the processor time over that of tarn with one worker; memory is that of the largest process.")
+    for case in dict.fromkeys(row["case"] for row in rows):
+        print_case(case, {row["who"]: row for row in rows if row["case"] == case})
+
+
+def print_case(case, rows):
+    plane, dtype, chunks, shards, codec = CASES[case]
+    layout = "x".join(map(str, chunks)) + (f" in shards of {'x'.join(map(str, shards))}" if shards else "")
+    print(f"\n## {case}\n\nPlanes of {'x'.join(map(str, plane))}, {dtype}, chunks of {layout}, {codec or 'not compressed'}.\n")
     print("| who | seconds | x | CPU s | CPU x | peak MiB | MB written | do chunks change values? |")
     print("| --- | --: | --: | --: | --: | --: | --: | --- |")
-    for row in rows:
-        if row["seconds"]:
-            print(f"| {row['who']} | {row['seconds']} ({row['least']} .. {row['most']}) "
-                  f"| {float(row['seconds']) / float(tarn['seconds']):.2f} | {row['cpu_seconds']} "
-                  f"| {float(row['cpu_seconds']) / float(tarn['cpu_seconds']):.2f} | {row['peak_mib']} "
-                  f"| {int(row['bytes_out']) / 1e6:.0f} | {row['chunks_change_values']} |")
+    best = min(float(rows[name]["seconds"]) for name in ("tarn 1 worker", "tarn 2 workers"))
+    used = float(rows["tarn 1 worker"]["cpu_seconds"])
+    for name, row in rows.items():
+        if not row["seconds"]:
+            print(f"| {name} | fails | | | | | | {row['chunks_change_values']} |")
+            continue
+        print(f"| {name} | {row['seconds']} ({row['least']} .. {row['most']}) "
+              f"| {float(row['seconds']) / best:.2f} | {row['cpu_seconds']} "
+              f"| {float(row['cpu_seconds']) / used:.2f} | {row['peak_mib']} "
+              f"| {int(row['bytes_out']) / 1e6:.0f} | {row['chunks_change_values']} |")
 
 
 def cpu():

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 
+import numcodecs
 import numpy
 import ome_zarr_models.v05
 import pytest
@@ -14,6 +15,7 @@ import zarr
 import tarn
 import tarn.pyramid
 from tarn.pyramid import RequestError, WorkError, command, journal, plan, source, write
+from tarn.pyramid.chunks import Foreign, open_array
 
 DTYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
 
@@ -171,7 +173,7 @@ def test_large_npy_is_mapped_in_parts(tmp_path, monkeypatch):
     for order in "CF":
         numpy.save(tmp_path / "x.npy", numpy.asarray(x, order=order))
         box = ((1, 6), (3, 11), (2, 9))
-        part = source._read_npy(tmp_path / "x.npy", box)
+        part = source.Mapped(tmp_path / "x.npy").read(box)
         assert (part == x[tuple(slice(*span) for span in box)]).all()
 
 
@@ -256,6 +258,95 @@ def files(folder):
             for where, _, names in os.walk(folder) for name in names}
 
 
+# ---- Chunks and shards --------------------------------------------------------------------------
+
+
+SHARDS = {"chunks": {"z": 8, "y": 8, "x": 8}, "shards": {"z": 16, "y": 32, "x": 24}}
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd:1", "blosc:1"])
+def test_neither_memory_nor_threads_change_a_byte(tmp_path, codec):
+    x = random_cells(numpy.random.default_rng(13), (37, 70, 51), "u2")
+    numpy.save(tmp_path / "x.npy", x)
+    words = {"factor": 2, "levels": 3, "codec": codec, **SHARDS}
+    write(tmp_path / "x.npy", tmp_path / "one", workers=1, **words)
+    write(tmp_path / "x.npy", tmp_path / "many", workers=5, **words)
+    write_tightly(tmp_path / "x.npy", tmp_path / "tight", workers=1, **words)
+    assert files(tmp_path / "one") == files(tmp_path / "many") == files(tmp_path / "tight")
+    check_levels(tmp_path / "one", x, "avg", "keep", "previous")
+
+
+def test_fill_values_have_no_bytes(tmp_path):
+    x = numpy.zeros((32, 64, 48), "f4")
+    x[0, 0, 0], x[20:24, 40:48, :] = 5, -0.0
+    numpy.save(tmp_path / "x.npy", x)
+    write(tmp_path / "x.npy", tmp_path / "out", workers=1, levels=2, factor=2, codec="none", **SHARDS)
+    check_levels(tmp_path / "out", x, "avg", "keep", "previous")  # minus zero is no fill value
+    there = {name: len(data) for name, data in files(tmp_path / "out" / "0" / "c").items()}
+    chunk, index = 8**3 * 4, 2 * 4 * 3 * 16 + 4
+    assert there == {"0/0/0": chunk + index, "1/1/0": 3 * chunk + index, "1/1/1": 3 * chunk + index}
+
+
+FOREIGN = {
+    "transposed": {"filters": [zarr.codecs.TransposeCodec(order=(1, 0))], "compressors": None},
+    "checked": {"compressors": [zarr.codecs.Crc32cCodec()]},
+    "index first": {"shards": (32, 32), "serializer": zarr.codecs.ShardingCodec(
+        chunk_shape=(8, 8), index_location="start")},
+    "v2, order F": {"zarr_format": 2, "order": "F"},
+    "v2, filter": {"zarr_format": 2, "filters": [numcodecs.Delta("u2")]},
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_only_zarr_reads(tmp_path, kind):
+    x = random_cells(numpy.random.default_rng(14), (61, 45), "u2")
+    words = dict(FOREIGN[kind])
+    chunks = words.pop("shards", (8, 8))
+    zarr.create_array(tmp_path / "x", shape=x.shape, dtype="u2", chunks=chunks, **words)[...] = x
+    assert isinstance(open_array(str(tmp_path / "x")), Foreign)
+    write_tightly(tmp_path / "x", tmp_path / "out", workers=3, levels=3, factor=2)
+    check_levels(tmp_path / "out", x, "avg", "keep", "previous")
+    assert not isinstance(open_array(str(tmp_path / "out" / "0")), Foreign)
+
+
+@pytest.mark.parametrize("kind", ["v3 big", "v2 big", "v2 blosc", "v2 names", "v3 names", "fill"])
+def test_what_is_read_without_zarr(tmp_path, kind):
+    x = random_cells(numpy.random.default_rng(15), (61, 45), "u2")
+    x[:20, :20] = 7
+    words = {"v3 big": {"serializer": zarr.codecs.BytesCodec(endian="big")},
+             "v2 big": {"zarr_format": 2, "dtype": ">u2"},
+             "v2 blosc": {"zarr_format": 2, "compressors": numcodecs.Blosc(shuffle=2)},
+             "v2 names": {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}},
+             "v3 names": {"chunk_key_encoding": {"name": "default", "separator": "."}},
+             "fill": {"fill_value": 7}}[kind]
+    zarr.create_array(tmp_path / "x", shape=x.shape, chunks=(8, 9), **{"dtype": "u2"} | words)[...] = x
+    assert not isinstance(open_array(str(tmp_path / "x")), Foreign)
+    write(tmp_path / "x", tmp_path / "out", workers=1, levels=2, factor=2)
+    check_levels(tmp_path / "out", x, "avg", "keep", "previous")
+
+
+@pytest.mark.parametrize("damage, words", [("index", "index is damaged"), ("cut", "index is damaged"),
+                                           ("chunk", "ends before a chunk does"), ("zstd", "")])
+def test_damaged_shards(tmp_path, damage, words):
+    x = random_cells(numpy.random.default_rng(16), (32, 32), "u2")
+    codec = zarr.codecs.ZstdCodec() if damage == "zstd" else None
+    zarr.create_array(tmp_path / "x", shape=x.shape, dtype="u2", chunks=(8, 8), shards=(16, 16),
+                      compressors=codec)[...] = x
+    path = tmp_path / "x" / "c" / "1" / "0"
+    data = bytearray(path.read_bytes())
+    if damage == "index":
+        data[-30] ^= 1
+    elif damage == "zstd":
+        data[:40] = bytes(40)
+    else:
+        data = data[300:] if damage == "chunk" else data[:-1]  # from the front: the index is whole
+    path.write_bytes(data)
+    with pytest.raises(WorkError, match=rf"level 0, chunk \(1, 0\), key 0/c/1/0: .*{words}"):
+        write(tmp_path / "x", tmp_path / "out", workers=2, levels=2, factor=2, shards="none",
+              chunks={"y": 16, "x": 16})
+    assert not (tmp_path / "out" / "zarr.json").exists()
+
+
 # ---- Memory -------------------------------------------------------------------------------------
 
 
@@ -268,10 +359,14 @@ def test_parts_fit_the_budget(tmp_path):
         shards = tuple((a, n * int(rng.integers(1, 5))) for a, n in chunks)
         made = plan.make_plan(found, "/nowhere", plan.Request(chunks=chunks, shards=shards))
         for level in range(1, len(made.levels)):
-            least = plan.unit_bytes(made, level, (1, 1, 1))
+            least = plan.unit_bytes(made, level, made.levels[level].chunks, (1, 1, 1))
             budget = int(least * rng.uniform(1, 3))
-            part = plan.split_unit(made, level, budget)
-            assert plan.unit_bytes(made, level, part) <= budget
+            slab, part = plan.split_unit(made, level, budget)
+            assert plan.unit_bytes(made, level, slab, part) <= budget
+            unit, chunk = made.levels[level].box((0, 0, 0)), made.levels[level].chunks
+            # Slabs are rows: one chunk on the axes before one that is cut, all chunks on those behind.
+            cut = [(s >= b) - (s <= c) for (_, b), s, c in zip(unit, slab, chunk) if c < b]
+            assert cut == sorted(cut) and cut.count(0) <= 1
         with pytest.raises(RequestError, match="memory"):
             plan.split_unit(made, 1, least // 2)
 

@@ -39,8 +39,8 @@ def write(source: str | PathLike, out: str | PathLike, *, op: str = "avg",
     fewer than `min_count` (1) do, the result is `skip`.
 
     One task writes one whole shard, or chunk where there are no shards. `memory`, bytes or a text such
-    as "2G", is for all workers together. `workers` are processes; 1 works in this one. `scheduler`
-    is the address of a dask cluster that sees the same files.
+    as "2G", is what this process may take. `workers` are threads; `progress` is called in them, one at
+    a time. `scheduler` is the address of a dask cluster that sees the same files.
 
     The image's metadata come last: until then `out` is no image. A run that was stopped goes on
     with `resume` and the same arguments. Raises `RequestError` or `WorkError`.

@@ -2,31 +2,24 @@
 metadata last, so that half a pyramid is never taken for a whole one.
 """
 
-import collections
 import concurrent.futures
 import contextlib
 import dataclasses
 import json
 import math
-import multiprocessing
-import multiprocessing.connection
 import os
 import shutil
-import signal
 import threading
 import time
 
 import numpy
 import zarr
-from concurrent.futures.process import BrokenProcessPool
 
 from . import journal as journals
+from .chunks import PARTIAL, file_facts, whole_file
 from .errors import RequestError, WorkError
 from .plan import WORKER_BYTES, make_plan, ome_attributes, split_unit
-from .task import PARTIAL, file_facts, run_task, whole_file
-
-# How often a task may lose its worker before the worker is not to blame.
-MOST_DEATHS = 3
+from .task import run_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,8 +133,6 @@ def _group(plan):
 def _advertise(plan):
     with whole_file(os.path.join(plan.out, "zarr.json")) as file:
         file.write(json.dumps(_group(plan), indent=2).encode())
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _create_level(plan, number):
@@ -153,7 +144,7 @@ def _create_level(plan, number):
         facts["fill_value"] = array.fill_value
     if plan.request.codec != "auto":
         facts["compressors"] = _compressors(plan.request.codec)
-    elif array is not None and array.metadata.zarr_format == 3:
+    elif array is not None and array.metadata.zarr_format == 3 and not source.foreign:
         facts |= {"filters": array.filters, "serializer": array.serializer,
                   "compressors": array.compressors}
     path = os.path.join(plan.out, str(number))
@@ -195,12 +186,16 @@ def _work(plan, engine, journal, progress, began):
         except OSError as error:
             raise WorkError(f"level {number}, key {number}/zarr.json: {error}") from None
         left = ((number, unit) for unit in level.units() if (number, unit) not in done)
-        for line in engine.run(left):
+
+        def finish(line, cost=cost[number], number=number):
+            nonlocal started, finished, moved
             journal.add(line)
-            started, finished, moved = started + 1, finished + 1, moved + cost[number]
+            started, finished, moved = started + 1, finished + 1, moved + cost
             seconds = time.monotonic() - began
             eta = (total - moved) * seconds / (moved - before)
             progress(Progress(number, finished, tasks, moved, total, seconds, eta))
+
+        engine.run(left, finish)
     return tasks, started
 
 
@@ -208,7 +203,7 @@ def _is_there(plan, task, line):
     """Whether the file of a finished task is what the journal says it was."""
     level, unit = task
     key = "/".join(["c", *map(str, unit)])
-    return file_facts(os.path.join(plan.out, str(level), key)) == (line["bytes"], line["crc32"])
+    return file_facts(os.path.join(plan.out, str(level), key)) == (line["bytes"], line["crc32c"])
 
 
 # ---- Who runs the tasks -------------------------------------------------------------------------
@@ -218,58 +213,29 @@ def _is_there(plan, task, line):
 def _engine(plan, memory, workers, scheduler):
     if scheduler is not None:
         with _cluster(scheduler) as (executor, threads):
-            yield Engine(plan, lambda: executor, threads, _budget(plan, memory, threads))
-        return
-    workers, budget = _share(plan, memory, workers)
-    if workers == 1:
-        yield Alone(plan, budget)
-        return
-    engine = Engine(plan, lambda: _processes(workers), workers, budget)
-    try:
-        yield engine
-    finally:
-        engine.close()
+            budget = memory // threads - WORKER_BYTES
+            yield Cluster(plan, executor, threads, _shapes_of_tasks(plan, budget))
+    else:
+        yield Threads(plan, *_share(plan, memory - WORKER_BYTES, workers))
 
 
 def _share(plan, memory, workers):
-    """How many processes, and the bytes for a task of each; as many as memory has room for."""
+    """How many threads, as many as memory has room for, and the shapes of their tasks."""
     if workers is not None:
         if workers < 1:
             raise RequestError(f"workers: {workers} is not positive")
-        return workers, _budget(plan, memory, workers)
+        return workers, _shapes_of_tasks(plan, memory // workers)
     most = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
                max(level.count() for level in plan.levels))
     for workers in range(most, 1, -1):
         with contextlib.suppress(RequestError):
-            return workers, _budget(plan, memory, workers)
-    return 1, _budget(plan, memory, 1)
+            return workers, _shapes_of_tasks(plan, memory // workers)
+    return 1, _shapes_of_tasks(plan, memory)
 
 
-def _budget(plan, memory, workers):
-    budget = memory // workers - WORKER_BYTES
-    for level in range(len(plan.levels)):
-        split_unit(plan, level, budget)
-    return budget
-
-
-def _processes(workers):
-    return concurrent.futures.ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), _start_worker)
-
-
-def _start_worker():
-    """One thread of each kind; interrupts are the driver's; no worker outlives it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(ImportError):
-        from numcodecs import blosc
-        blosc.use_threads = False  # blocks of one buffer would lie in the order they are done
-    zarr.config.set({"threading.max_workers": 1})
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-
-
-def _die_with_parent():
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
+def _shapes_of_tasks(plan, budget):
+    """For each level, in what shapes its units are computed within `budget` bytes."""
+    return [split_unit(plan, level, budget) for level in range(len(plan.levels))]
 
 
 @contextlib.contextmanager
@@ -289,71 +255,70 @@ def _cluster(scheduler):
         yield client.get_executor(pure=False), threads
 
 
-class Alone:
-    """Tasks in this process, one after the other."""
+class Threads:
+    """Tasks in threads of this process: what takes time lets go of the interpreter."""
 
-    def __init__(self, plan, budget):
-        self._plan, self._budget = plan, budget
+    def __init__(self, plan, workers, shapes):
+        self._plan, self._workers, self._shapes = plan, workers, shapes
 
-    def run(self, tasks):
-        for level, unit in tasks:
-            yield run_task(self._plan, level, unit, self._budget)
+    def run(self, tasks, finish):
+        """Calls `finish` with the line of each task, in one thread at a time, before that thread takes
+        another: so a killed process has at most one a worker that is done and not in the journal.
+        After a failure tasks that are under way are waited for."""
+        failures, lock = [], threading.Lock()
+
+        def work():
+            try:
+                while not failures:
+                    with lock:
+                        task = next(tasks, None)
+                    if task is None:
+                        return
+                    line = run_task(self._plan, *task, self._shapes[task[0]])
+                    with lock:
+                        finish(line)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(self._workers)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException as error:  # an interrupt
+            failures.insert(0, error)
+            for thread in threads:
+                thread.join()
+        if failures:
+            raise failures[0]
 
 
-class Engine:
-    """Tasks in other processes, one under way for each: so a killed driver has at most one a worker
-    that is done and not in the journal. Dead workers are replaced."""
+class Cluster:
+    """Tasks on a cluster, one under way for each of its threads. It replaces workers that die."""
 
-    def __init__(self, plan, make, workers, budget):
-        self._plan, self._make, self._workers, self._budget = plan, make, workers, budget
-        self._executor = None
+    def __init__(self, plan, executor, workers, shapes):
+        self._plan, self._executor, self._workers, self._shapes = plan, executor, workers, shapes
 
-    def run(self, tasks):
-        """Yields the lines of tasks as they are done. After a failure those under way are waited for."""
-        again, deaths, failure = [], collections.Counter(), None
-        running = {}
+    def run(self, tasks, finish):
+        failure, running = None, {}
         while True:
             while failure is None and len(running) < self._workers:
-                task = again.pop() if again else next(tasks, None)
+                task = next(tasks, None)
                 if task is None:
                     break
-                executor = self._executor = self._executor or self._make()
-                running[self._submit(executor, task)] = task, executor
+                running[self._executor.submit(run_task, self._plan, *task,
+                                              self._shapes[task[0]])] = task
             if not running:
                 break
             finished, _ = concurrent.futures.wait(running, None, concurrent.futures.FIRST_COMPLETED)
             for future in finished:
-                task, executor = running.pop(future)
+                level, unit = running.pop(future)
                 try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    if executor is self._executor:
-                        self.close()
-                    again.append(task)
-                    deaths[task] += 1
-                    if deaths[task] > MOST_DEATHS:
-                        failure = failure or WorkError(_where(task) + "its worker died "
-                                                       f"{deaths[task]} times (out of memory?)")
+                    finish(future.result())
                 except (WorkError, RequestError) as error:
                     failure = failure or error
                 except Exception as error:
-                    failure = failure or WorkError(_where(task) + (str(error) or repr(error)))
+                    failure = failure or WorkError(f"level {level}, unit {unit}: {error!r}")
         if failure is not None:
             raise failure
-
-    def _submit(self, executor, task):
-        try:
-            return executor.submit(run_task, self._plan, *task, self._budget)
-        except BrokenProcessPool as error:  # it died since we looked; as if the task had met it
-            future = concurrent.futures.Future()
-            future.set_exception(error)
-            return future
-
-    def close(self):
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
-            self._executor = None
-
-
-def _where(task):
-    return f"level {task[0]}, unit {task[1]}: "

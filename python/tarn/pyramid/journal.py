@@ -3,13 +3,12 @@
 The presence of a shard does not say that it is done: zarr writes no file for a unit of fill values. A
 line does, and holds the size and checksum of the file, so that a resumed run can ask whether the file is
 still (or, after a loss of power, already) what the line says. Lines reach the file at once, so a killed
-process loses none; the disk gets them every second.
+process loses none; the disk gets them when the system writes them, and what it then lacks is done again.
 """
 
 import fcntl
 import json
 import os
-import time
 import zlib
 
 from .errors import RequestError
@@ -32,18 +31,11 @@ class Journal:
         except BaseException:
             os.close(self._fd)
             raise
-        self._synced = 0.0
         if os.fstat(self._fd).st_size == 0:
-            self._append(header)
+            self.add(header)
 
     def add(self, line):
-        self._append(line)
-
-    def _append(self, line):
         os.write(self._fd, _encode(line))
-        if time.monotonic() - self._synced > 1.0:
-            os.fsync(self._fd)
-            self._synced = time.monotonic()
 
     def _read(self, header):
         """Lines up to the first that is torn or damaged; the rest is cut off."""
@@ -88,8 +80,11 @@ def _flat(facts):
             "geometry": facts.get("levels")}
 
 
+_text_of = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def _encode(line):
-    text = json.dumps(line, sort_keys=True, separators=(",", ":")).encode()
+    text = _text_of(line).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 

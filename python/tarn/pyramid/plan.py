@@ -85,10 +85,6 @@ class Plan:
         return tuple((a * f, min(b * f, n)) for (a, b), f, n in
                      zip(box, self.levels[level].step, self.read_shape(level)))
 
-    def pool_text(self, level, shape):
-        """The pool that computes a level, for a part of `shape` of the level it reads."""
-        return pool_text(self.request, self.levels[level].step, shape)
-
     def as_json(self):
         """What must be the same for a run to go on where another stopped."""
         return json.loads(json.dumps({
@@ -209,6 +205,7 @@ def _level(shape, factor, step, reads, chunks, shards, problem):
 
 
 def pool_text(request, step, shape):
+    """The pool that computes a level, for a part of `shape` of the level it reads."""
     pooled = [(f, n) for f, n in zip(step, shape) if f > 1]
     kernel = ",".join(str(min(f, n)) for f, n in pooled)
     stride = ",".join(str(f) for f, n in pooled)
@@ -263,51 +260,77 @@ def _shards(source, request, chunks):
 
 # ---- Memory -------------------------------------------------------------------------------------
 
-# What a worker takes before its first task (CPython, NumPy, zarr, tarn), measured, and rounded up.
+# What a process takes before its first task (CPython, NumPy, zarr, tarn), measured, and rounded up.
 WORKER_BYTES = 64 << 20
-# How many chunks a worker decodes or encodes at once.
-CONCURRENCY = 1
+# A part no larger than this is not cut for its own sake: calls take time, too.
+PART_BYTES = 256 << 10
 
 
 def split_unit(plan, level, budget):
-    """The shape of the parts in which a unit of a level is computed, so that it fits `budget` bytes.
+    """In what shapes a unit of a level is computed, so that it fits `budget` bytes: slabs, whole
+    rows of chunks that are written one after the other, and the parts of a slab.
 
-    Parts are whole rows of inner chunks while that fits, then rows of cells.
+    A part reads whole chunks where that can be. Slabs are as large as fits, so that large chunks
+    below are read few times. The order in which chunks are written does not depend on the budget.
     """
     this = plan.levels[level]
-    part = list(min(u, n) for u, n in zip(this.unit, this.shape))
-    while unit_bytes(plan, level, part) > budget:
-        long = [a for a, n in enumerate(part) if n > this.chunks[a]] or \
-               [a for a, n in enumerate(part) if n > 1]
-        if not long:
+    slab = [min(u, n) for u, n in zip(this.unit, this.shape)]
+    part = _natural_part(plan, level, slab)
+    while unit_bytes(plan, level, slab, part) > budget:
+        rows = [a for a, n in enumerate(slab) if n > this.chunks[a]]
+        cells = sorted((-n, a) for a, n in enumerate(part) if n > 1)
+        if rows:
+            axis, chunk = rows[0], this.chunks[rows[0]]
+            slab[axis] = -(-slab[axis] // (2 * chunk)) * chunk
+            part = [min(p, s) for p, s in zip(part, slab)]
+        elif cells:
+            part[cells[0][1]] = -(-part[cells[0][1]] // 2)
+        else:
             raise RequestError(
                 f"memory: a unit of level {level} ({'x'.join(map(str, this.unit))}) takes at least "
-                f"{unit_bytes(plan, level, part) + WORKER_BYTES >> 20} MiB in each worker; "
-                "give more memory, fewer workers or smaller shards and chunks")
-        axis, chunk = long[0], this.chunks[long[0]]
-        half = -(-part[axis] // 2)
-        part[axis] = -(-half // chunk) * chunk if part[axis] > chunk else half
-    return tuple(part)
+                f"{unit_bytes(plan, level, slab, part) + WORKER_BYTES >> 20} MiB; "
+                "give more memory, fewer workers or smaller chunks")
+    return tuple(slab), tuple(part)
 
 
-def unit_bytes(plan, level, part):
-    """Bytes that a unit of a level takes at most, computed in parts of this shape."""
+def _natural_part(plan, level, slab):
+    """One chunk of what is read, on each axis whose chunks hold whole windows."""
+    this, part = plan.levels[level], list(slab)
+    chunks, _ = _chunks_read(plan, this)
+    size = math.prod(slab) * math.prod(this.step) * numpy.dtype(plan.source.dtype).itemsize
+    for axis, (n, f) in enumerate(zip(chunks or (), this.step)):
+        if n % f == 0 and n // f < part[axis] and size * n // (part[axis] * f) >= PART_BYTES:
+            size = size * n // (part[axis] * f)
+            part[axis] = n // f
+    return part
+
+
+def unit_bytes(plan, level, slab, part):
+    """Bytes that a unit of a level takes at most, computed in such slabs and parts."""
     this = plan.levels[level]
     size = numpy.dtype(plan.source.dtype).itemsize
-    unit = math.prod(this.unit) * size
-    chunks, shards = _chunks_read(plan, this)
+    block, chunk = math.prod(slab) * size, math.prod(this.chunks) * size
+    index = 64 * math.prod(this.unit) // math.prod(this.chunks)
     box = [min(p * f, n) for p, f, n in zip(part, this.step, plan.read_shape(level))]
-    x = math.prod(box) * size
+    x = math.prod(box) * size if this.reads >= 0 else 0
+    # The slab; then either a chunk that is made whole and encoded, or what a part reads.
+    return block + index + max(3 * chunk, x + _decoding_cells(plan, this, box) * size)
+
+
+def _decoding_cells(plan, level, box):
+    """Cells under way while a box is read."""
+    chunks, shards = _chunks_read(plan, level)
     if chunks is None:
-        decoding = min(MAPPED_BYTES, math.prod(plan.source.shape) * size)
-    else:
-        # Chunks being decoded, before and after; of a shard, all encoded chunks that the box needs.
-        decoding = 2 * CONCURRENCY * math.prod(chunks) * size
+        cells = MAPPED_BYTES // numpy.dtype(plan.source.dtype).itemsize
+        return min(cells, math.prod(plan.source.shape))
+    # A chunk before and after; zarr takes all encoded chunks of a shard that the box needs at once.
+    cells = 2 * math.prod(chunks)
+    if level.reads < 0 and plan.source.foreign:
+        cells += math.prod(box)
         if shards:
-            decoding += math.prod(b if b % c == 0 else (-(-b // c) + 1) * c
-                                  for b, c in zip(box, chunks)) * size
-    # The unit, its encoded chunks and the file made of them; while reading, only the unit.
-    return unit + max(2 * unit, x + decoding + math.prod(part) * size)
+            cells += math.prod(b if b % c == 0 else (-(-b // c) + 1) * c
+                               for b, c in zip(box, chunks))
+    return cells
 
 
 def _chunks_read(plan, level):

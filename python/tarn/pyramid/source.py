@@ -6,14 +6,17 @@ and opened again wherever a task runs.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
+import mmap
 import os
 
 import numpy
 import zarr
 
+from .chunks import Foreign, open_array
 from .errors import RequestError
 
 # Axes that have no names are called by these: the last ones.
@@ -32,6 +35,7 @@ class Source:
     translation: tuple
     chunks: tuple | None
     shards: tuple | None
+    foreign: bool  # zarr has to read it
     fingerprint: str  # of the metadata: another array under the same name is noticed
     name: str
     transformations: tuple = ()  # those of the whole image, which come after a level's own
@@ -47,12 +51,12 @@ def open_source(path, axes=None, scale=None, unit=None):
     return _with_axes(source, axes, scale, unit)
 
 
-def read(source, array, box):
-    """The cells of `box`, a tuple of (start, stop), as a new array in native byte order."""
-    if source.kind == "npy":
-        return _read_npy(source.path, box)
-    cells = array[tuple(slice(*span) for span in box)]
-    return numpy.asarray(cells, source.dtype)
+def open_cells(source):
+    """What `read_into(out, box)` reads: cells as they are, in native byte order."""
+    if source.kind == "zarr":
+        return open_array(source.path)
+    status = os.stat(source.path)
+    return _mapped(source.path, status.st_mtime_ns, status.st_ino)
 
 
 # ---- Zarr ---------------------------------------------------------------------------------------
@@ -108,7 +112,8 @@ def _from_array(path, array, axes, steps, name, transformations, extra):
         raise RequestError(f"{path}: a scale or translation is not {rank} numbers")
     return Source(path, "zarr", array.shape, numpy.dtype(array.dtype).newbyteorder("=").name,
                   tuple(axes), found["scale"], found["translation"], array.chunks, array.shards,
-                  fingerprint, name or _stem(path), tuple(transformations), extra)
+                  isinstance(open_array(path), Foreign), fingerprint, name or _stem(path),
+                  tuple(transformations), extra)
 
 
 def _names_of(array):
@@ -144,33 +149,49 @@ def _open_npy(path):
         raise RequestError(f"{path}: not a .npy file")
     status = os.stat(path)
     return Source(path, "npy", array.shape, array.dtype.newbyteorder("=").name, (),
-                  (1.0,) * array.ndim, (0.0,) * array.ndim, None, None,
+                  (1.0,) * array.ndim, (0.0,) * array.ndim, None, None, False,
                   f"{status.st_size} {status.st_mtime_ns}", _stem(path))
 
 
-def _read_npy(path, box):
-    array = numpy.load(path, mmap_mode="r", allow_pickle=False)
-    out = numpy.empty([stop - start for start, stop in box], array.dtype.newbyteorder("="))
-    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    whole = array.transpose(order)[tuple(slice(*box[axis]) for axis in order)]
-    facts = (path, array.dtype, array.offset)
-    start = whole.__array_interface__["data"][0] - array.__array_interface__["data"][0]
-    strides = whole.strides
-    del array, whole
-    _copy_mapped(facts, start, strides, out.transpose(order))
-    return out
+@functools.lru_cache(maxsize=1)
+def _mapped(path, *stamp):
+    return Mapped(path)
 
 
-def _copy_mapped(facts, start, strides, out):
-    """Copies part after part, each mapped for itself; axes are in the order of the file."""
-    span = sum((n - 1) * s for n, s in zip(out.shape, strides)) + out.itemsize
-    if span > MAPPED_BYTES and out.ndim > 1:
-        for i in range(out.shape[0]):
-            _copy_mapped(facts, start + i * strides[0], strides[1:], out[i])
-        return
-    path, dtype, offset = facts
-    part = numpy.memmap(path, numpy.uint8, "r", offset + start, (span,))
-    out[...] = numpy.ndarray(out.shape, dtype, part, 0, strides)
+class Mapped:
+    """A .npy file in the address space, of which little is in memory at a time."""
+
+    encoding = None
+
+    def __init__(self, path):
+        like = numpy.load(path, mmap_mode="r", allow_pickle=False)
+        with open(path, "rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._cells = numpy.ndarray(like.shape, like.dtype, self._map, like.offset, like.strides)
+        self._offset = like.offset
+        self._order = sorted(range(like.ndim), key=lambda axis: -like.strides[axis])
+
+    def read(self, box):
+        out = numpy.empty([b - a for a, b in box], self._cells.dtype.newbyteorder("="))
+        self.read_into(out, box)
+        return out
+
+    def read_into(self, out, box):
+        inside = self._cells[tuple(slice(*span) for span in box)]
+        self._copy(out.transpose(self._order), inside.transpose(self._order))
+
+    def _copy(self, out, part):
+        """Copies part after part, and lets go of its pages; axes are in the order of the file."""
+        span = sum((n - 1) * s for n, s in zip(part.shape, part.strides)) + part.itemsize
+        if span > MAPPED_BYTES and part.ndim > 1:
+            for i in range(len(part)):
+                self._copy(out[i], part[i])
+            return
+        out[...] = part
+        start = part.__array_interface__["data"][0] - self._cells.__array_interface__["data"][0]
+        start = (start + self._offset) // mmap.PAGESIZE * mmap.PAGESIZE
+        if hasattr(self._map, "madvise"):
+            self._map.madvise(mmap.MADV_DONTNEED, start, span + mmap.PAGESIZE)
 
 
 # ---- Axes ---------------------------------------------------------------------------------------
