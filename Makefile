@@ -63,7 +63,7 @@ explorer: ## Build the explorer, a web page on which pooling explains itself (bu
 
 test: ## Test everything: gcc, clang, sanitizers, documentation, the Python package
 	@tools/setup.sh build test docs python explorer node
-	@tools/test.sh release explorer clang asan tsan docs python
+	@tools/test.sh release explorer docs clang -- asan python tsan
 
 test-python: ## Test the Python package only
 	@tools/setup.sh build python

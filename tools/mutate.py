@@ -34,6 +34,7 @@ GROUPS = [
     ("src/graph/*", ["test_graph_corners", "test_graph_names", "test_graph_limits", "test_graph_text", "replay_graph fuzz/corpus/graph",
                      "test_graph"]),
     ("src/kernel/*", ["test_row_types", "test_row_ops", *QUICK, *SLOW, "test_kernels 1"]),
+    ("src/piece.c src/skip.c", ["test_corners", "test_pieces 2000", "test_kernels 1 skip", "test_pieces 20000"]),
     ("src/text.c src/decimal.c", ["test_decimal", "replay_problem fuzz/corpus/problem", "test_text"]),
     ("src/shape.c src/layout.c src/plan.c src/run.c src/helpers.c src/window.h src/checked.h src/executor.c src/error.c src/threads.c "
      "src/dispatch.c",

@@ -1,25 +1,14 @@
 #!/usr/bin/env bash
-# usage: tools/test.sh <stage>...      stages: the presets of CMakePresets.json, docs, python, explorer, browser, wasm
-# Runs the stages in turn, stops at the first that fails, and ends with a summary.
+# usage: tools/test.sh <stage>... [-- <stage>...]      stages: the presets of CMakePresets.json, docs, python, explorer, browser, wasm
+# Runs the stages in turn, stops at the first that fails, and ends with a summary. Stages behind -- run beside those before it, so
+# that no core waits for a stage that has work for one only; then each writes to build/test-<stage>.log, of which a failure is shown.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=$(nproc)
-stage=
-results=
-finish() {
-    status=$?
-    printf '\n%s' "$results"
-    if [ $status -eq 0 ]; then
-        echo "tarn: all stages passed ($*) in $((SECONDS / 60)) min $((SECONDS % 60)) s"
-    else
-        echo "tarn: stage $stage FAILED after $((SECONDS / 60)) min $((SECONDS % 60)) s"
-    fi
-}
-trap 'finish "$@"' EXIT
 
 test_preset() {
-    local log=build/test-$1.log run=() families=()
+    local log=build/ctest-$1.log run=() families=() began=$SECONDS built
     case $1 in # kernels that cannot run here are compiled once, by tests/no_build_system.sh
     release | clang | asan-vectors) families=(-DTARN_AVX512="$(tools/has_avx512.sh)") ;;
     esac
@@ -34,25 +23,73 @@ test_preset() {
     summary="$(grep 'tests passed' "$log"); built in $((built - began)) s, tested in $((SECONDS - built)) s"
 }
 
-for stage; do
-    printf '\n==== %s ====\n' "$stage"
-    began=$SECONDS
-    case $stage in
+run_stage() {
+    case $1 in
     docs)
         tools/site.sh build/site
         summary="$(find build/site -maxdepth 1 -name '*.html' | wc -l) pages, no warnings"
         ;;
     python)
-        tools/python.sh test | tee build/test-python.log
-        summary=$(grep -E ' (passed|failed)' build/test-python.log | tail -n 1)
+        tools/python.sh test | tee build/pytest.log
+        summary=$(grep -E ' (passed|failed)' build/pytest.log | tail -n 1)
         ;;
     explorer | browser | wasm)
-        mkdir -p build
-        [ "$stage" = wasm ] || tools/explorer.sh build
-        tools/explorer.sh "${stage/explorer/test}" | tee "build/test-$stage.log"
-        summary=$(grep -cE '^ *✔|^ok |passed' "build/test-$stage.log")' passed'
+        [ "$1" = wasm ] || tools/explorer.sh build
+        tools/explorer.sh "${1/explorer/test}" | tee "build/explorer-$1.log"
+        summary=$(grep -cE '^ *✔|^ok |passed' "build/explorer-$1.log")' passed'
         ;;
-    *) test_preset "$stage" ;;
+    *) test_preset "$1" ;;
     esac
-    results+="$stage: $summary ($((SECONDS - began)) s)"$'\n'
+}
+
+# What a stage says goes to the terminal if there is one lane, else to a log.
+run_lane() { # run_lane <results> <stage>...
+    local began summary=
+    trap '[ $? -eq 0 ] || echo "$stage" >>"$results/failed"' EXIT
+    for stage in "${@:2}"; do
+        began=$SECONDS
+        printf '==== %s ====\n' "$stage"
+        if [ "$lanes" -eq 1 ]; then
+            run_stage "$stage"
+        else
+            run_stage "$stage" >"build/test-$stage.log" 2>&1
+        fi
+        echo "$stage: $summary ($((SECONDS - began)) s)" | tee -a "$1"
+    done
+}
+
+finish() { # the lanes that still run end with the one that failed
+    trap - EXIT
+    local failed took="$((SECONDS / 60)) min $((SECONDS % 60)) s" pid
+    failed=$(head -n 1 "$results/failed" 2>/dev/null || true)
+    for pid in $(jobs -p); do
+        kill -- "-$pid" 2>/dev/null || true
+    done
+    [ -z "$failed" ] || [ "$lanes" -eq 1 ] || tail -n 100 "build/test-$failed.log"
+    printf '\n'
+    cat "$results"/lane* 2>/dev/null || true
+    rm -rf "$results"
+    [ -n "$all_passed" ] || { echo "tarn: stage ${failed:-(interrupted)} FAILED after $took"; exit 1; }
+    echo "tarn: all stages passed ($*) in $took"
+}
+
+mkdir -p build
+results=$(mktemp -d)
+all_passed=
+trap 'finish "$@"' EXIT
+trap 'exit 130' INT TERM
+set -m # each lane is a group of processes
+lanes=$(printf '%s\n' "$@" -- | grep -cx -e --)
+lane=()
+for word in "$@" --; do
+    if [ "$word" = -- ]; then
+        run_lane "$results/lane$(jobs -p | wc -l)" "${lane[@]}" </dev/null &
+        lane=()
+    else
+        lane+=("$word")
+    fi
 done
+for _ in $(jobs -p); do
+    wait -n
+done
+all_passed=1
