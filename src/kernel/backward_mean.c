@@ -18,6 +18,7 @@
  */
 #include "../dispatch.h"
 #include "engines.h"
+#include "mean_apart.h"
 
 enum {
     SCRATCH_BYTES = 40 << 10, /* of a stack of 64 KiB, most of it in a first cache of 32 */
@@ -155,12 +156,6 @@ static int64_t run_count(const mean_axis *a)
 }
 
 /* ---- Quotients ------------------------------------------------------------------------------ */
-
-static int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis, int64_t o)
-{
-    tarn_span taps = window_taps(axis, o);
-    return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
-}
 
 /* [A2] The taps of a window on one axis: a factor of the divisor. */
 static int64_t taps_at(const mean_walk *w, int axis, int64_t o)
@@ -1011,6 +1006,10 @@ void tarn_engine_backward_mean(const tarn_problem *p, const tarn_tensors *tensor
     for (int a = 0; a < p->spatial; a++)
         cells *= (double)p->axis[a].size;
     w.past = cells * (double)w.gx_bytes >= (double)p->cache_bytes;
+    if (!w.past && tarn_means_are_apart(p, ops)) {
+        tarn_spread_means(p, tensors, begin, end, ops);
+        return;
+    }
     set_axes(&w, false);
     const mean_axis *last = last_axis(&w);
     bool plain = p->lanes >= (last->period > 0 ? FEW_CHANNELS : 4 * FEW_CHANNELS) ||

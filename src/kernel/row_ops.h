@@ -315,6 +315,12 @@ typedef struct tarn_row_ops {
     void (*pick)(void *to, int64_t to_step, const void *few, const void *many, int64_t from_step,
                  const int32_t *picks, int behind, int64_t pixel, int64_t n, int64_t rows);
 
+    /* n windows, of one pixel each in `from`: it is divided and stored to `cells` pixels; then come
+     * `gap` pixels of zeros. Pixels are a vector of channels at least. Steps in elements. */
+    void (*spread[TARN_BF16 + 1])(void *to, int64_t to_step, const void *from, int64_t from_step,
+                                  int64_t divisor, int64_t channels, int64_t cells, int64_t gap,
+                                  int64_t n);
+
     /* memcpy(), whose ways for thousands of bytes are slower on some machines. */
     void (*copy)(void *to, const void *from, int64_t bytes);
 
