@@ -57,6 +57,16 @@ static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
            (problem->op == TARN_AVG && means_are_exact(problem));
 }
 
+/* Values, and winners of extremes; counts of taps are sums of f32. */
+static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    if (!problem->skips || is_backward(pass) || shares_ties(problem, pass) ||
+        taps_of(problem) > 1 << 23)
+        return false;
+    return (is_extreme(problem) && codes_fit(problem)) ||
+           (problem->op == TARN_AVG && pass == TARN_FORWARD && means_are_exact(problem));
+}
+
 /* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
 static bool windows_are_inside(const tarn_axis *axis)
 {
@@ -305,6 +315,8 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
         return (choice){ENGINE_MODE, "taps side by side, each compared with all"};
     if (problem->op == TARN_MODE)
         return (choice){ENGINE_SPEC, "window by window, as windows have many taps"};
+    if (skipping_accepts(problem, pass))
+        return (choice){ENGINE_SKIPPING, "skipped taps replaced as rows are read, then counted"};
     if (problem->skips && pass != TARN_VJP_SAVED)
         return (choice){ENGINE_SPEC, "window by window, as taps are skipped"};
     switch (problem->op) {

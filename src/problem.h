@@ -19,6 +19,9 @@ enum { LARGER_THAN_CACHES = 32 << 20 }; /* bytes */
 /* Which real taps do not count [K1]. */
 typedef enum { SKIPS_NOTHING, SKIPS_NAN, SKIPS_VALUE } tarn_skips;
 
+/* What of means with skipped taps is asked for: y has the type that sums are taken in, then. */
+typedef enum { WHOLE_MEANS, SUM_PART, COUNT_PART } tarn_mean_part;
+
 typedef struct tarn_problem {
     tarn_op op;
     tarn_dtype dtype;
@@ -29,7 +32,8 @@ typedef struct tarn_problem {
     double power; /* of lp: at most 2^40 */
     tarn_skips skips;
     int64_t min_count; /* 0 where nothing is skipped */
-    char skipped[8];   /* the skipped value, as an element of the dtype */
+    char skipped[8];     /* the skipped value, as an element of the dtype */
+    tarn_mean_part part; /* only among engines: skipping.c */
 
     int spatial;
     tarn_axis axis[TARN_MAX_SPATIAL];

@@ -17,6 +17,7 @@ tarn_engine tarn_engine_lanes;   /* the same */
 tarn_engine tarn_engine_backward_mean; /* avg: VJP */
 tarn_engine
     tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */
+tarn_engine tarn_engine_skipping; /* max, min, avg with skipped taps: forward */
 tarn_engine tarn_engine_mode; /* mode of integers, of few taps */
 
 /* The same with operations of their own. */

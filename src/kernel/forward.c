@@ -105,6 +105,8 @@ static bool slides_by_one(const tarn_axis *axis)
 /* Whether keys, or terms of sums, are the elements themselves. */
 static bool is_native(const forward_plan *plan)
 {
+    if (plan->p->skips)
+        return false;
     if (plan->sums)
         return plan->p->dtype == (plan->core == CORE_F32 ? TARN_F32 : TARN_F64);
     return !plan->look_up && plan->flip == 0 && plan->key <= KEY_F64;
@@ -461,6 +463,9 @@ static void set_plan(forward_plan *plan, char *const *base, bool by_order)
     set_core(plan, by_order);
     set_across(plan);
     plan->has_y = base[plan->written[WRITE_Y]];
+    plan->result = p->part == WHOLE_MEANS ? p->dtype : plan->core == CORE_F32 ? TARN_F32 : TARN_F64;
+    if (p->skips)
+        plan->skip = tarn_rule_of_skipping(p);
     set_shortcuts(plan);
     set_tiles(plan);
     plan->write_ops = plan->across == ACROSS_TURNED ? narrowest(plan->ops) : plan->ops;

@@ -21,6 +21,7 @@
 #define TARN_FORWARD_H
 
 #include "row_ops.h"
+#include "skipping.h"
 
 enum {
     ARENA_BYTES = 24 << 10, /* all scratch rows */
@@ -80,6 +81,8 @@ typedef struct forward_plan {
     bool has_missing;  /* sums: windows may reach into the padding, on the axes before the last */
     bool has_empty;    /* windows may lie in the padding altogether, on the last axis */
     tarn_core core;
+    tarn_dtype result;   /* of means */
+    tarn_skip_rule skip; /* if taps are skipped */
     tarn_key key;
     uint64_t flip;
     int64_t bytes;            /* of an element of the core */

@@ -84,8 +84,8 @@ static const char *gather_row(forward_state *s, const char *from)
     return to;
 }
 
-/* Terms or keys of n elements. */
-static void convert_row(forward_state *s, char *to, const char *from, int64_t n)
+/* Terms or keys of n elements, none of which is skipped. */
+static void convert_elements(forward_state *s, char *to, const char *from, int64_t n)
 {
     const forward_plan *plan = &s->plan;
     tarn_dtype dtype = plan->p->dtype;
@@ -101,6 +101,31 @@ static void convert_row(forward_state *s, char *to, const char *from, int64_t n)
         s->odd |= ops->key[plan->key](widens ? s->gathered[1] : to, from, plan->flip, n);
     if (widens)
         plan->ops->widen_key[width][core_width(plan->core)](to, s->gathered[1], n);
+}
+
+/* Terms or keys of n elements, or ones for those that count. */
+static void convert_row(forward_state *s, char *to, const char *from, int64_t n)
+{
+    enum { SOME = 256 };
+    const forward_plan *plan = &s->plan;
+    _Alignas(32) char some[SOME * sizeof(double)];
+    if (!plan->p->skips) {
+        convert_elements(s, to, from, n);
+        return;
+    }
+    for (int64_t at = 0, m; at < n; at += m, from += m * plan->skip.bytes, to += m * plan->bytes) {
+        m = min_i64(n - at, SOME);
+        if (plan->p->part == COUNT_PART) {
+            tarn_count_others((uint8_t *)some, from, &plan->skip, m);
+            if (plan->core == CORE_F32)
+                plan->ops->terms_f32[TARN_U8]((float *)(void *)to, some, m);
+            else
+                plan->ops->terms_f64[TARN_U8]((double *)(void *)to, some, m);
+        } else {
+            tarn_replace_skipped(some, from, &plan->skip, m);
+            convert_elements(s, to, some, m);
+        }
+    }
 }
 
 /* `rows` rows of x from s->i on; such as follow each other are converted in one go. */

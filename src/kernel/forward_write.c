@@ -212,11 +212,11 @@ static void write_means(forward_state *s, const forward_job *job, const char *su
     int64_t n = rows * job->outputs * plan->channels, step = !s->one_divisor;
     char *row = begin_row(s, job, WRITE_Y);
     if (plan->core == CORE_F32)
-        plan->write_ops->means_f32[plan->p->dtype](row, (const float *)(const void *)sums,
+        plan->write_ops->means_f32[plan->result](row, (const float *)(const void *)sums,
                                                    (const float *)(const void *)s->divisors, step,
                                                    n);
     else
-        plan->write_ops->means_f64[plan->p->dtype](row, (const double *)(const void *)sums,
+        plan->write_ops->means_f64[plan->result](row, (const double *)(const void *)sums,
                                                    (const double *)(const void *)s->divisors, step,
                                                    n);
     end_row(s, job, WRITE_Y, row);

@@ -35,8 +35,7 @@ static tarn_problem part_of(const tarn_problem *p, const found_box *b)
     return part;
 }
 
-/* The axis of some windows alone, with the cells that they read, from *cell on. */
-static tarn_axis axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell)
+tarn_axis tarn_axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell)
 {
     tarn_axis part = *axis;
     int64_t start = window_start(axis, windows.lo), end = window_end(axis, windows.hi - 1);
@@ -62,7 +61,7 @@ __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const 
     tarn_problem part = part_of(p, b);
     int64_t cell[TARN_MAX_SPATIAL];
     for (int a = 0; a < p->spatial; a++)
-        part.axis[a] = axis_of_windows(&p->axis[a], b->windows[a], &cell[a]);
+        part.axis[a] = tarn_axis_of_windows(&p->axis[a], b->windows[a], &cell[a]);
     int64_t first = offset_of(p, TARN_X, cell) + b->lanes.lo;
     tarn_tensors t = {.base = {[TARN_X] = base[TARN_X] + first * p->element_bytes[TARN_X],
                                [OPERAND_SAVED] = b->winners}};

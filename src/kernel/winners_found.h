@@ -16,6 +16,9 @@ typedef struct found_box {
 /* The windows that read some cells, and one at least. */
 range tarn_windows_of_cells(const tarn_axis *axis, range cells);
 
+/* The axis of some windows alone, with the cells that they read, from *cell on. */
+tarn_axis tarn_axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell);
+
 /* Finds the winners of a box of windows, which lie densely. */
 void tarn_find_box(const tarn_problem *p, char *const *base, const found_box *b,
                    const tarn_row_ops *ops);

@@ -1,0 +1,390 @@
+/* Max, min and avg where taps are skipped [K1-K3], forward.
+ *
+ * The forward engine does most of it: as it converts rows, it replaces what is skipped by what wins
+ * no window, or adds nothing. Means are made of two of its results, for boxes of windows that fit
+ * the stack: sums, and counts of taps, which are sums of ones. Extremes are right but where the
+ * winner is what skipped taps were replaced by: those windows, and such in which too few taps
+ * count, are looked at one by one.
+ */
+#include "engines.h"
+#include "row_types.h"
+#include "skipping.h"
+#include "winners_found.h"
+
+enum { SKIP_BYTES = 10 << 10, MOST_SKIP_LANES = 64, ROW_ELEMENTS = 256 };
+
+typedef struct skip_job {
+    const tarn_problem *p;
+    const tarn_row_ops *ops;
+    tarn_skip_rule rule;
+    char *base[OPERANDS];            /* of the plane */
+    int64_t planes;                  /* whole ones, one behind the other */
+    range windows[TARN_MAX_SPATIAL]; /* the box in hand */
+    range lanes;
+    int64_t o[TARN_MAX_SPATIAL]; /* a window of it */
+    bool single;                 /* sums and counts are f32, not f64 */
+    char *sums, *counts;         /* of the box; NULL where there are none */
+    bool pads;                   /* windows may have taps in the padding */
+    bool empty;                  /* ... and no others */
+} skip_job;
+
+/* ---- Boxes ---------------------------------------------------------------------------------- */
+
+static int64_t sum_bytes(const skip_job *j)
+{
+    return j->single ? sizeof(float) : sizeof(double);
+}
+
+/* Sums, or counts, of the box: dense, channels last. */
+__attribute__((noinline)) static void sum_box(const skip_job *j, tarn_mean_part part, char *to)
+{
+    tarn_problem box = *j->p;
+    int64_t cell[TARN_MAX_SPATIAL], step = length(j->lanes);
+    box.op = TARN_AVG;
+    box.part = part;
+    box.divisor = 1;
+    box.lanes = step;
+    box.planes = j->planes;
+    box.leading = j->planes > 1;
+    box.element_bytes[TARN_Y] = sum_bytes(j);
+    for (int a = box.spatial - 1; a >= 0; step *= length(j->windows[a--])) {
+        box.axis[a] = tarn_axis_of_windows(&j->p->axis[a], j->windows[a], &cell[a]);
+        box.stride[TARN_Y][a] = step;
+    }
+    if (j->planes > 1) {
+        box.lead_size[0] = j->planes;
+        box.lead_stride[TARN_X][0] = j->p->lead_stride[TARN_X][j->p->leading - 1];
+        box.lead_stride[TARN_Y][0] = step;
+    }
+    int64_t first = offset_of(j->p, TARN_X, cell) + j->lanes.lo;
+    tarn_tensors t = {.base = {[TARN_X] = j->base[TARN_X] + first * j->rule.bytes, [TARN_Y] = to}};
+    tarn_engine_forward(&box, &t, 0, j->planes * box.axis[0].out, j->ops);
+}
+
+/* Windows that boxes have on each axis, and lanes: outer axes are cut first. */
+static int64_t cut_boxes(const tarn_problem *p, int64_t room, int64_t *size)
+{
+    int64_t lanes = min_i64(p->lanes, MOST_SKIP_LANES);
+    room /= lanes;
+    for (int a = p->spatial - 1; a >= 0; a--) {
+        size[a] = max_i64(min_i64(p->axis[a].out, room), 1);
+        room /= size[a];
+    }
+    return lanes;
+}
+
+static bool next_row(skip_job *j)
+{
+    for (int a = j->p->spatial - 2; a >= 0; a--) {
+        if (++j->o[a] < j->windows[a].hi)
+            return true;
+        j->o[a] = j->windows[a].lo;
+    }
+    return false;
+}
+
+/* Calls `write` for each row of windows of the box, with the number of windows before it. */
+static void for_rows(skip_job *j, void (*write)(skip_job *, int64_t at))
+{
+    const tarn_problem *p = j->p;
+    int last = p->spatial - 1;
+    int64_t at = 0, row = length(j->windows[last]) * length(j->lanes);
+    for (int64_t plane = 0; plane < j->planes; plane++) {
+        for (int a = 0; a <= last; a++)
+            j->o[a] = j->windows[a].lo;
+        do {
+            j->o[last] = j->windows[last].lo;
+            write(j, at);
+            at += row;
+        } while (next_row(j));
+        for (int k = 0; k < OPERANDS && j->planes > 1; k++)
+            if (j->base[k])
+                j->base[k] += p->lead_stride[k][p->leading - 1] * p->element_bytes[k];
+    }
+}
+
+/* ---- Means ---------------------------------------------------------------------------------- */
+
+/* [K3] A window of which too few taps count. */
+static void write_none(const skip_job *j, char *y)
+{
+    static const char zero[8];
+    memcpy(y, j->p->min_count > 0 ? j->p->skipped : zero, (size_t)j->rule.bytes);
+}
+
+static double count_at(const skip_job *j, int64_t at)
+{
+    return j->single ? (double)((const float *)(const void *)j->counts)[at]
+                     : ((const double *)(const void *)j->counts)[at];
+}
+
+/* [A2] Taps of the window in hand that are padding and count. */
+static double padding_taps(const skip_job *j)
+{
+    int64_t padded = 1, real = 1;
+    for (int a = 0; a < j->p->spatial; a++) {
+        tarn_span taps = window_taps(&j->p->axis[a], j->o[a]);
+        padded *= padded_taps(&j->p->axis[a], j->o[a]);
+        real *= taps.hi - taps.lo;
+    }
+    return j->p->count_include_pad ? (double)(padded - real) : 0;
+}
+
+/* n divisors, from counts and the padding that counts. A mean without one is told, and divided by
+ * 1; returns whether there is any. */
+#define SET_DIVISORS(name, type)                                                                   \
+    static bool name(const tarn_problem *p, type *to, const type *counts, double padding,          \
+                     uint8_t *none, int64_t n)                                                     \
+    {                                                                                              \
+        const type least = (type)min_i64(p->min_count, 1 << 24), more = (type)padding,             \
+                   given = (type)p->divisor;                                                       \
+        uint8_t any = 0;                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            type divisor = given > 0 ? given : counts[i] + more;                                   \
+            none[i] = (counts[i] < least) | (divisor == 0);                                        \
+            to[i] = divisor == 0 ? 1 : divisor;                                                    \
+            any |= none[i];                                                                        \
+        }                                                                                          \
+        return any;                                                                                \
+    }
+SET_DIVISORS(set_divisors_f32, float)
+SET_DIVISORS(set_divisors_f64, double)
+#undef SET_DIVISORS
+
+static bool set_divisors(const skip_job *j, char *to, int64_t at, int64_t n, uint8_t *none)
+{
+    double padding = j->pads ? padding_taps(j) : 0;
+    const void *counts = j->counts + at * sum_bytes(j);
+    return j->single ? set_divisors_f32(j->p, (void *)to, counts, padding, none, n)
+                     : set_divisors_f64(j->p, (void *)to, counts, padding, none, n);
+}
+
+/* `many` windows from the one in hand on. */
+static void write_some_means(skip_job *j, int64_t at, int64_t many)
+{
+    _Alignas(32) char divisors[ROW_ELEMENTS * sizeof(double)], means[ROW_ELEMENTS * sizeof(double)];
+    uint8_t none[ROW_ELEMENTS];
+    bool any = false;
+    const tarn_problem *p = j->p;
+    int last = p->spatial - 1;
+    int64_t lanes = length(j->lanes), n = many * lanes, first = j->o[last], bytes = j->rule.bytes;
+    int64_t step = p->stride[TARN_Y][last];
+    char *y = j->base[TARN_Y] + (offset_of(p, TARN_Y, j->o) + j->lanes.lo) * bytes;
+    for (int64_t i = 0, some; i < many; i += some) {
+        some = j->pads ? 1 : many;
+        j->o[last] = first + i;
+        any |= set_divisors(j, divisors + i * lanes * sum_bytes(j), at + i * lanes, some * lanes,
+                            none + i * lanes);
+    }
+    const char *sums = j->sums + at * sum_bytes(j);
+    const tarn_row_ops *ops = ops_for(j->ops, n * sum_bytes(j));
+    char *to = step == lanes || many == 1 ? y : means;
+    if (j->single)
+        ops->means_f32[p->dtype](to, (const float *)(const void *)sums,
+                                 (const float *)(const void *)divisors, 1, n);
+    else
+        ops->means_f64[p->dtype](to, (const double *)(const void *)sums,
+                                 (const double *)(const void *)divisors, 1, n);
+    for (int64_t i = 0; i < n && any; i++)
+        if (none[i])
+            write_none(j, to + i * bytes);
+    for (int64_t i = 0; i < many && to == means; i++)
+        memcpy(y + i * step * bytes, means + i * lanes * bytes, (size_t)(lanes * bytes));
+}
+
+static void write_means(skip_job *j, int64_t at)
+{
+    int last = j->p->spatial - 1;
+    int64_t lanes = length(j->lanes), some;
+    for (int64_t o = j->windows[last].lo; o < j->windows[last].hi; o += some, at += some * lanes) {
+        some = min_i64(ROW_ELEMENTS / lanes, j->windows[last].hi - o);
+        j->o[last] = o;
+        write_some_means(j, at, some);
+    }
+}
+
+/* ---- Extremes ------------------------------------------------------------------------------- */
+
+/* The first tap that counts of the window in hand: false if none does. */
+static bool find_counted(const skip_job *j, int64_t lane, int64_t *cell)
+{
+    const tarn_problem *p = j->p;
+    tarn_span taps[TARN_MAX_SPATIAL];
+    int64_t entry[TARN_MAX_SPATIAL];
+    for (int a = 0; a < p->spatial; a++) {
+        taps[a] = window_taps(&p->axis[a], j->o[a]);
+        entry[a] = taps[a].lo;
+        cell[a] = span_at(&taps[a], entry[a]);
+        if (taps[a].lo >= taps[a].hi)
+            return false;
+    }
+    for (int a = 0; a >= 0;) {
+        uint8_t counts;
+        tarn_count_others(&counts,
+                          j->base[TARN_X] + (offset_of(p, TARN_X, cell) + lane) * j->rule.bytes,
+                          &j->rule, 1);
+        if (counts)
+            return true;
+        for (a = p->spatial - 1; a >= 0; a--) {
+            bool more = ++entry[a] < taps[a].hi;
+            entry[a] = more ? entry[a] : taps[a].lo;
+            cell[a] = span_at(&taps[a], entry[a]);
+            if (more)
+                break;
+        }
+    }
+    return false;
+}
+
+static bool is_empty(const skip_job *j)
+{
+    bool empty = false;
+    for (int a = 0; a < j->p->spatial; a++) {
+        tarn_span taps = window_taps(&j->p->axis[a], j->o[a]);
+        empty |= taps.lo >= taps.hi;
+    }
+    return empty;
+}
+
+/* The results of a window, whose winner is a cell, or that has none. */
+static void write_winner(const skip_job *j, int64_t lane, const int64_t *cell)
+{
+    const tarn_problem *p = j->p;
+    char *const *base = j->base;
+    size_t bytes = (size_t)j->rule.bytes;
+    int64_t at[OPERANDS], from[OPERANDS] = {0};
+    for (int k = 0; k < OPERANDS; k++) {
+        at[k] = offset_of(p, k, j->o) + lane;
+        from[k] = cell ? offset_of(p, k, cell) + lane : 0;
+    }
+    char *y = base[TARN_Y] + at[TARN_Y] * j->rule.bytes;
+    if (cell)
+        memcpy(y, base[TARN_X] + from[TARN_X] * j->rule.bytes, bytes);
+    else
+        write_none(j, y);
+    if (base[TARN_INDICES])
+        ((int64_t *)(void *)base[TARN_INDICES])[at[TARN_INDICES]] = cell ? cell_index(p, cell) : -1;
+    if (base[OPERAND_SAVED])
+        store_winner(p, base[OPERAND_SAVED], at[OPERAND_SAVED],
+                     cell ? tap_index(p, j->o, cell) : NO_WINNER);
+    if (base[TARN_DY] && cell)
+        memcpy(base[TARN_DY] + at[TARN_DY] * j->rule.bytes,
+               base[TARN_DX] + from[TARN_DX] * j->rule.bytes, bytes);
+    else if (base[TARN_DY])
+        memset(base[TARN_DY] + at[TARN_DY] * j->rule.bytes, 0, bytes);
+}
+
+/* Where the winner is what replaced a skipped tap, all taps that count are the same; there may be
+ * none. */
+static void check_window(const skip_job *j, int64_t lane, const char *y, int64_t at)
+{
+    int64_t cell[TARN_MAX_SPATIAL];
+    if ((j->counts && count_at(j, at) < (double)j->p->min_count) || (j->empty && is_empty(j)))
+        write_winner(j, lane, NULL);
+    else if (tarn_any_doubtful(y, &j->rule, 1))
+        write_winner(j, lane, find_counted(j, lane, cell) ? cell : NULL);
+}
+
+static void check_row(skip_job *j, int64_t at)
+{
+    int last = j->p->spatial - 1;
+    int64_t lanes = length(j->lanes), n = length(j->windows[last]), bytes = j->rule.bytes;
+    int64_t step = j->p->stride[TARN_Y][last];
+    const char *y = j->base[TARN_Y] + (offset_of(j->p, TARN_Y, j->o) + j->lanes.lo) * bytes;
+    int64_t some = step == lanes ? max_i64(ROW_ELEMENTS / lanes, 1) : 1;
+    for (int64_t i = 0; i < n; i += some, y += some * step * bytes) {
+        some = min_i64(some, n - i);
+        if (!j->counts && !j->empty && !tarn_any_doubtful(y, &j->rule, some * lanes))
+            continue;
+        for (int64_t k = 0; k < some * lanes; k++) {
+            j->o[last] = j->windows[last].lo + i + k / lanes;
+            check_window(j, j->lanes.lo + k % lanes, y + k * bytes, at + i * lanes + k);
+        }
+    }
+}
+
+/* ---- The engine ----------------------------------------------------------------------------- */
+
+static void run_box(skip_job *j)
+{
+    bool means = j->p->op == TARN_AVG;
+    if (j->counts)
+        sum_box(j, COUNT_PART, j->counts);
+    if (means)
+        sum_box(j, SUM_PART, j->sums);
+    for_rows(j, means ? write_means : check_row);
+}
+
+/* Planes from the unit `begin` on that fit the room, whole ones of one leading axis; or a slab of
+ * one. */
+static int64_t planes_together(const tarn_problem *p, int64_t begin, int64_t end, int64_t room)
+{
+    int64_t rows = p->axis[0].out;
+    if (p->leading == 0 || begin % rows != 0)
+        return 1;
+    room /= p->lanes;
+    for (int a = 0; a < p->spatial; a++)
+        room /= p->axis[a].out;
+    int64_t along = p->lead_size[p->leading - 1], left = along - begin / rows % along;
+    return max_i64(min_i64(min_i64(room, left), (end - begin) / rows), 1);
+}
+
+/* The windows [lo,hi) of the first axis. */
+static void run_slab(skip_job *j, int64_t lo, int64_t hi)
+{
+    const tarn_problem *p = j->p;
+    int64_t size[TARN_MAX_SPATIAL], lanes = p->lanes;
+    range all[TARN_MAX_SPATIAL];
+    for (int a = 0; a < p->spatial; a++) {
+        all[a] = a == 0 ? (range){lo, hi} : (range){0, p->axis[a].out};
+        size[a] = p->axis[a].out;
+    }
+    if (j->counts && j->planes == 1)
+        lanes = cut_boxes(p, SKIP_BYTES / 2 / sum_bytes(j), size);
+    for (j->lanes.lo = 0; j->lanes.lo < p->lanes; j->lanes.lo = j->lanes.hi) {
+        j->lanes.hi = min_i64(j->lanes.lo + lanes, p->lanes);
+        tarn_first_box(j->windows, all, size, p->spatial);
+        do
+            run_box(j);
+        while (tarn_next_box(j->windows, all, size, p->spatial));
+    }
+}
+
+/* Whether windows have taps in the padding, and whether some may have no others. */
+static void find_padding(skip_job *j)
+{
+    for (int a = 0; a < j->p->spatial; a++) {
+        const tarn_axis *axis = &j->p->axis[a];
+        tarn_span first = window_taps(axis, 0), last = window_taps(axis, axis->out - 1);
+        j->pads |= first.lo > 0 || last.hi < last.n;
+        j->empty |= first.lo >= first.hi || last.lo >= last.hi || axis->dilation > 1;
+    }
+}
+
+void tarn_engine_skipping(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin,
+                          int64_t end, const tarn_row_ops *ops)
+{
+    _Alignas(64) char room[SKIP_BYTES + SCRATCH_SLACK];
+    skip_job j = {.p = p, .ops = ops, .rule = tarn_rule_of_skipping(p)};
+    tarn_slab slab;
+    if (!tensors->base[TARN_Y]) {
+        tarn_spec(p, tensors, begin, end);
+        return;
+    }
+    j.single = means_fit_f32(p->dtype, taps_of(p));
+    find_padding(&j);
+    if (p->op == TARN_AVG || p->min_count > 1) {
+        j.counts = room;
+        j.sums = room + SKIP_BYTES / 2;
+    }
+    if (p->op != TARN_AVG)
+        tarn_engine_forward(p, tensors, begin, end, ops);
+    while (begin < end) {
+        int64_t most = j.counts ? SKIP_BYTES / 2 / sum_bytes(&j) : 0;
+        j.planes = planes_together(p, begin, end, most);
+        next_slab(p, tensors, p->axis[0].out, &begin, end, &slab);
+        begin += (j.planes - 1) * p->axis[0].out;
+        memcpy(j.base, slab.base, sizeof j.base);
+        run_slab(&j, slab.lo, slab.hi);
+    }
+}
