@@ -47,10 +47,11 @@ tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *p)
         const element_##bits *from = elements, mask = (element_##bits)rule->mask,                  \
                              value = (element_##bits)rule->value,                                  \
                              instead = (element_##bits)rule->instead;                              \
+        const int64_t above = rule->above ? n : 0, others = n - above;                             \
         element_##bits *to = results;                                                              \
-        for (int64_t i = 0; i < n && rule->above; i++)                                             \
+        for (int64_t i = 0; i < above; i++)                                                        \
             to[i] = (element_##bits)(from[i] & mask) > value ? instead : from[i];                  \
-        for (int64_t i = 0; i < n && !rule->above; i++)                                            \
+        for (int64_t i = 0; i < others; i++)                                                       \
             to[i] = (element_##bits)(from[i] & mask) == value ? instead : from[i];                 \
     }                                                                                              \
     static void count_##bits(void *results, const void *elements, const tarn_skip_rule *rule,      \
@@ -58,10 +59,11 @@ tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *p)
     {                                                                                              \
         const element_##bits *from = elements, mask = (element_##bits)rule->mask,                  \
                              value = (element_##bits)rule->value;                                  \
+        const int64_t above = rule->above ? n : 0, others = n - above;                             \
         uint8_t *to = results;                                                                     \
-        for (int64_t i = 0; i < n && rule->above; i++)                                             \
+        for (int64_t i = 0; i < above; i++)                                                        \
             to[i] = (element_##bits)(from[i] & mask) <= value;                                     \
-        for (int64_t i = 0; i < n && !rule->above; i++)                                            \
+        for (int64_t i = 0; i < others; i++)                                                       \
             to[i] = (element_##bits)(from[i] & mask) != value;                                     \
     }                                                                                              \
     static void doubt_##bits(void *result, const void *elements, const tarn_skip_rule *rule,       \
@@ -70,10 +72,11 @@ tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *p)
         const element_##bits *from = elements, mask = (element_##bits)rule->mask,                  \
                              value = (element_##bits)rule->value,                                  \
                              instead = (element_##bits)rule->instead;                              \
+        const int64_t above = rule->above ? n : 0, others = n - above;                             \
         element_##bits found = 0;                                                                  \
-        for (int64_t i = 0; i < n && rule->above; i++)                                             \
+        for (int64_t i = 0; i < above; i++)                                                        \
             found |= (from[i] == instead) | ((element_##bits)(from[i] & mask) > value);            \
-        for (int64_t i = 0; i < n && !rule->above; i++)                                            \
+        for (int64_t i = 0; i < others; i++)                                                       \
             found |= (from[i] == instead) | ((element_##bits)(from[i] & mask) == value);           \
         *(bool *)result = found;                                                                   \
     }

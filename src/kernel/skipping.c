@@ -4,7 +4,8 @@
  * no window, or adds nothing. Means are made of two of its results, for boxes of windows that fit
  * the stack: sums, and counts of taps, which are sums of ones. Extremes are right but where the
  * winner is what skipped taps were replaced by: those windows, and such in which too few taps
- * count, are looked at one by one.
+ * count, are looked at one by one. Cells are looked through first: where none is skipped, none is
+ * replaced or counted.
  */
 #include "engines.h"
 #include "row_types.h"
@@ -24,6 +25,7 @@ typedef struct skip_job {
     int64_t o[TARN_MAX_SPATIAL]; /* a window of it */
     bool single;                 /* sums and counts are f32, not f64 */
     char *sums, *counts;         /* of the box; NULL where there are none */
+    bool clean;                  /* no cell that the box reads is skipped */
     bool pads;                   /* windows may have taps in the padding */
     bool empty;                  /* ... and no others */
 } skip_job;
@@ -35,6 +37,53 @@ static int64_t sum_bytes(const skip_job *j)
     return j->single ? sizeof(float) : sizeof(double);
 }
 
+/* Whether an element of a row is skipped. */
+static bool has_skipped(const skip_job *j, const char *from, int64_t n)
+{
+    uint8_t counts[ROW_ELEMENTS];
+    for (int64_t at = 0, some; at < n; at += some, from += some * j->rule.bytes) {
+        some = min_i64(n - at, ROW_ELEMENTS);
+        tarn_count_others(counts, from, &j->rule, some);
+        if (memchr(counts, 0, (size_t)some))
+            return true;
+    }
+    return false;
+}
+
+/* Whether no cell of the box in hand is skipped, in one plane; cells that are not side by side are
+ * not looked at. */
+static bool is_clean(const skip_job *j, const char *x)
+{
+    const tarn_problem *p = j->p;
+    const int last = p->spatial - 1;
+    int64_t first[TARN_MAX_SPATIAL], cell[TARN_MAX_SPATIAL], size[TARN_MAX_SPATIAL];
+    if (p->stride[TARN_X][last] != p->lanes || length(j->lanes) != p->lanes)
+        return false;
+    for (int a = 0; a <= last; a++) {
+        size[a] = tarn_axis_of_windows(&p->axis[a], j->windows[a], &first[a]).size;
+        cell[a] = first[a];
+    }
+    for (int a = 0; a >= 0;) {
+        const char *row = x + offset_of(p, TARN_X, cell) * j->rule.bytes;
+        if (has_skipped(j, row, size[last] * p->lanes))
+            return false;
+        for (a = last - 1; a >= 0 && ++cell[a] == first[a] + size[a]; a--)
+            cell[a] = first[a];
+    }
+    return true;
+}
+
+static bool all_clean(const skip_job *j)
+{
+    int64_t plane = 0;
+    if (j->planes > 1)
+        plane = j->p->lead_stride[TARN_X][j->p->leading - 1] * j->rule.bytes;
+    bool clean = true;
+    for (int64_t k = 0; k < j->planes && clean; k++)
+        clean = is_clean(j, j->base[TARN_X] + k * plane);
+    return clean;
+}
+
 /* Sums, or counts, of the box: dense, channels last. */
 __attribute__((noinline)) static void sum_box(const skip_job *j, tarn_mean_part part, char *to)
 {
@@ -42,6 +91,7 @@ __attribute__((noinline)) static void sum_box(const skip_job *j, tarn_mean_part 
     int64_t cell[TARN_MAX_SPATIAL], step = length(j->lanes);
     box.op = TARN_AVG;
     box.part = part;
+    box.skips = j->clean ? SKIPS_NOTHING : j->p->skips;
     box.divisor = 1;
     box.lanes = step;
     box.planes = j->planes;
@@ -89,6 +139,8 @@ static void for_rows(skip_job *j, void (*write)(skip_job *, int64_t at))
     const tarn_problem *p = j->p;
     int last = p->spatial - 1;
     int64_t at = 0, row = length(j->windows[last]) * length(j->lanes);
+    char *base[OPERANDS];
+    memcpy(base, j->base, sizeof base);
     for (int64_t plane = 0; plane < j->planes; plane++) {
         for (int a = 0; a <= last; a++)
             j->o[a] = j->windows[a].lo;
@@ -101,6 +153,7 @@ static void for_rows(skip_job *j, void (*write)(skip_job *, int64_t at))
             if (j->base[k])
                 j->base[k] += p->lead_stride[k][p->leading - 1] * p->element_bytes[k];
     }
+    memcpy(j->base, base, sizeof base);
 }
 
 /* ---- Means ---------------------------------------------------------------------------------- */
@@ -116,6 +169,26 @@ static double count_at(const skip_job *j, int64_t at)
 {
     return j->single ? (double)((const float *)(const void *)j->counts)[at]
                      : ((const double *)(const void *)j->counts)[at];
+}
+
+/* Where no tap is skipped: counts of real ones. */
+static void fill_counts(skip_job *j, int64_t at)
+{
+    const tarn_problem *p = j->p;
+    int last = p->spatial - 1;
+    int64_t lanes = length(j->lanes);
+    for (int64_t *o = &j->o[last]; *o < j->windows[last].hi; ++*o, at += lanes) {
+        int64_t real = 1;
+        for (int a = 0; a <= last; a++) {
+            tarn_span taps = window_taps(&p->axis[a], j->o[a]);
+            real *= taps.hi - taps.lo;
+        }
+        for (int64_t i = at; i < at + lanes; i++)
+            if (j->single)
+                ((float *)(void *)j->counts)[i] = (float)real;
+            else
+                ((double *)(void *)j->counts)[i] = (double)real;
+    }
 }
 
 /* [A2] Taps of the window in hand that are padding and count. */
@@ -281,7 +354,7 @@ static void check_window(const skip_job *j, int64_t lane, const char *y, int64_t
     int64_t cell[TARN_MAX_SPATIAL];
     if ((j->counts && count_at(j, at) < (double)j->p->min_count) || (j->empty && is_empty(j)))
         write_winner(j, lane, NULL);
-    else if (tarn_any_doubtful(y, &j->rule, 1))
+    else if (!j->clean && tarn_any_doubtful(y, &j->rule, 1))
         write_winner(j, lane, find_counted(j, lane, cell) ? cell : NULL);
 }
 
@@ -308,11 +381,15 @@ static void check_row(skip_job *j, int64_t at)
 static void run_box(skip_job *j)
 {
     bool means = j->p->op == TARN_AVG;
-    if (j->counts)
+    j->clean = means ? all_clean(j) : j->clean;
+    if (j->counts && j->clean)
+        for_rows(j, fill_counts);
+    else if (j->counts)
         sum_box(j, COUNT_PART, j->counts);
     if (means)
         sum_box(j, SUM_PART, j->sums);
-    for_rows(j, means ? write_means : check_row);
+    if (means || !j->clean || j->counts || j->empty)
+        for_rows(j, means ? write_means : check_row);
 }
 
 /* Planes from the unit `begin` on that fit the room, whole ones of one leading axis; or a slab of
@@ -350,6 +427,31 @@ static void run_slab(skip_job *j, int64_t lo, int64_t hi)
     }
 }
 
+/* Units of extremes whose cells stay in a cache: they are looked through first. */
+static int64_t units_together(const tarn_problem *p)
+{
+    enum { SOME_BYTES = 64 << 10 };
+    double bytes = (double)(p->lanes * p->element_bytes[TARN_X]);
+    for (int a = 0; a < p->spatial; a++)
+        bytes *= (double)p->axis[a].size / (a == 0 ? (double)p->axis[0].out : 1);
+    return (int64_t)(SOME_BYTES / bytes) + 1;
+}
+
+/* The extremes of the units [begin,end), a slab, but for windows in doubt. */
+__attribute__((noinline)) static void find_extremes(skip_job *j, const tarn_tensors *tensors,
+                                                    int64_t begin, int64_t end,
+                                                    const tarn_slab *slab)
+{
+    tarn_problem whole = *j->p;
+    j->lanes = (range){0, whole.lanes};
+    for (int a = 0; a < whole.spatial; a++)
+        j->windows[a] = (range){0, whole.axis[a].out};
+    j->windows[0] = (range){slab->lo, slab->hi};
+    j->clean = is_clean(j, j->base[TARN_X]);
+    whole.skips = j->clean ? SKIPS_NOTHING : whole.skips;
+    tarn_engine_forward(&whole, tensors, begin, end, j->ops);
+}
+
 /* Whether windows have taps in the padding, and whether some may have no others. */
 static void find_padding(skip_job *j)
 {
@@ -377,14 +479,16 @@ void tarn_engine_skipping(const tarn_problem *p, const tarn_tensors *tensors, in
         j.counts = room;
         j.sums = room + SKIP_BYTES / 2;
     }
-    if (p->op != TARN_AVG)
-        tarn_engine_forward(p, tensors, begin, end, ops);
+    bool means = p->op == TARN_AVG;
     while (begin < end) {
-        int64_t most = j.counts ? SKIP_BYTES / 2 / sum_bytes(&j) : 0;
-        j.planes = planes_together(p, begin, end, most);
-        next_slab(p, tensors, p->axis[0].out, &begin, end, &slab);
+        int64_t most = SKIP_BYTES / 2 / sum_bytes(&j), first = begin;
+        j.planes = means ? planes_together(p, begin, end, most) : 1;
+        next_slab(p, tensors, p->axis[0].out, &begin,
+                  means ? end : min_i64(end, begin + units_together(p)), &slab);
         begin += (j.planes - 1) * p->axis[0].out;
         memcpy(j.base, slab.base, sizeof j.base);
+        if (!means)
+            find_extremes(&j, tensors, first, begin, &slab);
         run_slab(&j, slab.lo, slab.hi);
     }
 }
