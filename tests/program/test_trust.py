@@ -1,6 +1,7 @@
 """What once went wrong: results lost at the end, memory without bound, damaged bytes taken for good, inputs that shrink."""
 
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -193,16 +194,45 @@ def test_inputs_that_shrink(tmp_path, size, left, words):
 # ---- Ctrl-C --------------------------------------------------------------------------------------
 
 
-def test_a_long_pass_can_be_interrupted(tmp_path):
-    """The signal ends the program in the middle of a pass, not behind it, and leaves nothing."""
-    np.save(tmp_path / "x.npy", np.zeros((600, 600)))
-    np.save(tmp_path / "g.npy", np.zeros((401, 401)))
-    process = subprocess.Popen([PROGRAM, "max", "x.npy", "-k200", "-s1", "--ties", "all", "--vjp", "g.npy", "-j2", "-o",
-                                "y.npy"], cwd=tmp_path, stderr=subprocess.PIPE)
-    time.sleep(0.5)
-    assert process.poll() is None  # this pass takes many seconds
-    process.send_signal(2)
-    begin = time.monotonic()
-    assert process.wait(60) == -2 and time.monotonic() - begin < 5
-    process.stderr.close()
-    assert names_in(tmp_path) == ["g.npy", "x.npy"]
+@pytest.mark.parametrize("words", [
+    ["max", "x.npy", "-k500", "-s1", "--ties", "all", "--vjp", "g.npy", "-j2", "-o", "y.npy"],
+    ["graph", "vjp", "g.graph", "-i", "x=x.npy", "-o", "x=y.npy", "-j2"],
+    ["check", "max", "k500s1", "ties=all", "f64", "1500x1500"]])
+def test_a_long_pass_can_be_interrupted(tmp_path, words):
+    """The signal ends the program in the middle of a pass of minutes, not behind it, and leaves nothing."""
+    np.save(tmp_path / "x.npy", np.zeros((1500, 1500)))
+    np.save(tmp_path / "g.npy", np.zeros((1001, 1001)))
+    (tmp_path / "g.graph").write_text("x = input f64 1500x1500\ny = max x kernel=500,500 stride=1,1 ties=all\nreturn y\n")
+    process = subprocess.Popen([PROGRAM, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        time.sleep(0.5)
+        assert process.poll() is None, process.stderr.read()
+        process.send_signal(2)
+        assert process.wait(60) == -2
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    assert names_in(tmp_path) == ["g.graph", "g.npy", "x.npy"]
+
+
+# ---- Small stacks --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(SANITIZED, reason="frames of instrumented code are larger")
+@pytest.mark.parametrize("words", [
+    ["max", "x.npy", "-k7", "-s1", "--ties", "all", "--vjp", "g.npy", "-j3", "-o", "y.npy"],
+    ["smooth", "x.npy", "-k7", "-s1", "-j1", "-o", "y.npy"],
+    ["graph", "vjp", "g.graph", "-i", "x=x.npy", "-j1", "-o", "x=y.npy"],
+    ["check", "max", "k7s1", "f32", "60x60"]])
+def test_a_stack_of_256_kib(tmp_path, words):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((60, 300)).astype("f4"))
+    np.save(tmp_path / "g.npy", np.ones((54, 294), "f4"))
+    (tmp_path / "g.graph").write_text("x = input f32 60x300\ny = max x kernel=7,7 stride=1,1\nreturn y\n")
+    outcomes = []
+    for bytes_of_stack in 8 << 20, 256 << 10:
+        done = subprocess.run([PROGRAM, *words], cwd=tmp_path, capture_output=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (bytes_of_stack, bytes_of_stack)))
+        assert done.returncode == 0, done.stderr
+        outcomes.append((tmp_path / "y.npy").read_bytes() if "y.npy" in names_in(tmp_path) else done.stdout)
+    assert outcomes[0] == outcomes[1]
