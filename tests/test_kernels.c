@@ -1220,7 +1220,8 @@ static void sweep_stack(void)
 }
 
 /* Problems that once went wrong, with all kinds of values: rows that only dilation skips, windows in the padding between
- * others, adaptive windows beside a single one, few channels that are done again. */
+ * others, adaptive windows beside a single one, few channels that are done again; windows apart, behind others that
+ * lie in the padding. */
 static void sweep_found(void)
 {
     static const char *const problems[] = {
@@ -1228,6 +1229,8 @@ static void sweep_found(void)
         "max k2,2s1,2p3,0e2,3 f64 2x2x5x9", "max k3,3s1,1p2:0,0e2,3 f64 2x5x156",
         "max a3,900 f32 5x2",               "min a20,60 f32 2x23x128",
         "max k16,1s1 i16 1x900x16x1 last",  "max k3s1p1 f16 1x5x7x9 last",
+        "avg d1 k2s5p3 f32 2x8x40 last",    "avg d2 k2s5p3 nopad f64 1x5x13x22 last",
+        "avg d1 k3s3p1 f16 3x20x31 last",   "avg d3 k2s2 ceil bf16 2x6x5x7x9 last",
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)

@@ -466,13 +466,21 @@ static void check_modes(rng *r, const family *f, int width, const memory *m)
     int64_t bytes = core_bytes((tarn_core)width), n = rng_range(r, 1, 150), step = rng_range(r, 1, 2);
     int64_t skipped = rng_range(r, -3, 3), none = rng_range(r, -3, 3);
     int k = (int)rng_range(r, 0, MOST_MODE_TAPS);
+    bool pairs = rng_range(r, 0, 1); /* of taps that are neighbours, such as halving an axis has */
+    if (rng_range(r, 0, 3) == 0)
+        n = f->ops->vector_bytes / bytes;
     tarn_mode_rule rule = {.skips = rng_range(r, 0, 1), .min_count = rng_range(r, 0, MOST_MODE_TAPS + 1)};
     rule.flip = rng_range(r, 0, 1) ? UINT64_MAX << (8 * bytes - 1) : 0; /* with its sign, as numbers are here */
     put(width, rule.skipped, 0, (number){skipped, 0});
     put(width, rule.none, 0, (number){none, 0});
     const void *row[MOST_MODE_TAPS];
     for (int j = 0; j < k; j++) {
-        int64_t size = ((n - 1) * step + 1) * bytes;
+        int64_t size = ((n - 1) * step + 1 + pairs) * bytes;
+        if (pairs && j % 2) {
+            row[j] = (const char *)row[j - 1] + bytes;
+            continue;
+        }
+        size -= pairs && j + 1 == k ? bytes : 0;
         row[j] = guarded_place(&m->row[j], (size_t)size, rng_range(r, 0, 1));
         fill(r, width, (void *)(uintptr_t)row[j], size, rng_range(r, 0, 7));
     }

@@ -43,9 +43,11 @@ static void clear_pixels(const apart_walk *w, char *to, int64_t n)
 
 static void add_window(apart_walk *w, apart_piece one)
 {
-    apart_piece *last = &w->piece[w->pieces - 1];
-    if (w->pieces > 0 && last->cells == one.cells && last->gap == one.gap && last->taps == one.taps)
-        last->windows++;
+    apart_piece *last = w->piece + w->pieces;
+    bool alike = w->pieces > 0 && last[-1].cells == one.cells && last[-1].gap == one.gap &&
+                 last[-1].taps == one.taps;
+    if (alike)
+        last[-1].windows++;
     else
         w->piece[w->pieces++] = one;
 }

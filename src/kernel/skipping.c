@@ -319,32 +319,37 @@ static bool is_empty(const skip_job *j)
     return empty;
 }
 
+static char *element(const skip_job *j, int operand, const int64_t *at, int64_t lane)
+{
+    int64_t offset = offset_of(j->p, operand, at) + lane;
+    return j->base[operand] + offset * j->p->element_bytes[operand];
+}
+
 /* The results of a window, whose winner is a cell, or that has none. */
 static void write_winner(const skip_job *j, int64_t lane, const int64_t *cell)
 {
     const tarn_problem *p = j->p;
     char *const *base = j->base;
     size_t bytes = (size_t)j->rule.bytes;
-    int64_t at[OPERANDS], from[OPERANDS] = {0};
-    for (int k = 0; k < OPERANDS; k++) {
-        at[k] = offset_of(p, k, j->o) + lane;
-        from[k] = cell ? offset_of(p, k, cell) + lane : 0;
-    }
-    char *y = base[TARN_Y] + at[TARN_Y] * j->rule.bytes;
+    char *y = element(j, TARN_Y, j->o, lane);
     if (cell)
-        memcpy(y, base[TARN_X] + from[TARN_X] * j->rule.bytes, bytes);
+        memcpy(y, element(j, TARN_X, cell, lane), bytes);
     else
         write_none(j, y);
     if (base[TARN_INDICES])
-        ((int64_t *)(void *)base[TARN_INDICES])[at[TARN_INDICES]] = cell ? cell_index(p, cell) : -1;
+        *(int64_t *)(void *)element(j, TARN_INDICES, j->o, lane) = cell ? cell_index(p, cell) : -1;
     if (base[OPERAND_SAVED])
-        store_winner(p, base[OPERAND_SAVED], at[OPERAND_SAVED],
+        store_winner(p, element(j, OPERAND_SAVED, j->o, lane), 0,
                      cell ? tap_index(p, j->o, cell) : NO_WINNER);
     if (base[TARN_DY] && cell)
-        memcpy(base[TARN_DY] + at[TARN_DY] * j->rule.bytes,
-               base[TARN_DX] + from[TARN_DX] * j->rule.bytes, bytes);
+        memcpy(element(j, TARN_DY, j->o, lane), element(j, TARN_DX, cell, lane), bytes);
     else if (base[TARN_DY])
-        memset(base[TARN_DY] + at[TARN_DY] * j->rule.bytes, 0, bytes);
+        memset(element(j, TARN_DY, j->o, lane), 0, bytes);
+}
+
+static bool has_too_few(const skip_job *j, int64_t at)
+{
+    return j->counts && count_at(j, at) < (double)j->p->min_count;
 }
 
 /* Where the winner is what replaced a skipped tap, all taps that count are the same; there may be
@@ -352,7 +357,7 @@ static void write_winner(const skip_job *j, int64_t lane, const int64_t *cell)
 static void check_window(const skip_job *j, int64_t lane, const char *y, int64_t at)
 {
     int64_t cell[TARN_MAX_SPATIAL];
-    if ((j->counts && count_at(j, at) < (double)j->p->min_count) || (j->empty && is_empty(j)))
+    if (has_too_few(j, at) || (j->empty && is_empty(j)))
         write_winner(j, lane, NULL);
     else if (!j->clean && tarn_any_doubtful(y, &j->rule, 1))
         write_winner(j, lane, find_counted(j, lane, cell) ? cell : NULL);
@@ -367,9 +372,10 @@ static void check_row(skip_job *j, int64_t at)
     int64_t some = step == lanes ? max_i64(ROW_ELEMENTS / lanes, 1) : 1;
     for (int64_t i = 0; i < n; i += some, y += some * step * bytes) {
         some = min_i64(some, n - i);
-        if (!j->counts && !j->empty && !tarn_any_doubtful(y, &j->rule, some * lanes))
-            continue;
-        for (int64_t k = 0; k < some * lanes; k++) {
+        bool any = j->empty || (!j->clean && tarn_any_doubtful(y, &j->rule, some * lanes));
+        for (int64_t k = 0; k < some * lanes && (any || j->counts); k++) {
+            if (!any && !has_too_few(j, at + i * lanes + k))
+                continue;
             j->o[last] = j->windows[last].lo + i + k / lanes;
             check_window(j, j->lanes.lo + k % lanes, y + k * bytes, at + i * lanes + k);
         }
