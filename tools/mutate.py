@@ -103,7 +103,8 @@ def prepare(programs):
     BUILD.mkdir(exist_ok=True)
     if not (BUILD / "venv").exists():
         (BUILD / "venv").symlink_to(ROOT / "build" / "venv")
-    for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_TOOL=ON", "-DTARN_EXAMPLES=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+    for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_WERROR=ON", "-DTARN_EXAMPLES=OFF",
+                   "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
                   ["cmake", "--build", "build", "--target", *programs]):
         done = run(words, cwd=WORK)
         if done.returncode:

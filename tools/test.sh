@@ -42,19 +42,28 @@ run_stage() {
     esac
 }
 
+# Seconds of a processor that this shell and all it has started took so far.
+cpu_seconds() {
+    times >"$results/times$BASHPID"
+    awk -F '[ ms]+' '{ sum += 60 * ($1 + $3) + $2 + $4 } END { print int(sum) }' "$results/times$BASHPID"
+}
+
 # What a stage says goes to the terminal if there is one lane, else to a log.
 run_lane() { # run_lane <results> <stage>...
-    local began summary=
+    local began cpu summary=
     trap '[ $? -eq 0 ] || echo "$stage" >>"$results/failed"' EXIT
     for stage in "${@:2}"; do
         began=$SECONDS
+        cpu_seconds >"$1.cpu"
+        cpu=$(<"$1.cpu")
         printf '==== %s ====\n' "$stage"
         if [ "$lanes" -eq 1 ]; then
             run_stage "$stage"
         else
             run_stage "$stage" >"build/test-$stage.log" 2>&1
         fi
-        echo "$stage: $summary ($((SECONDS - began)) s)" | tee -a "$1"
+        cpu_seconds >"$1.cpu"
+        echo "$stage: $summary ($((SECONDS - began)) s, $(($(<"$1.cpu") - cpu)) s of a processor)" | tee -a "$1"
     done
 }
 
@@ -67,7 +76,7 @@ finish() { # the lanes that still run end with the one that failed
     done
     [ -z "$failed" ] || [ "$lanes" -eq 1 ] || tail -n 100 "build/test-$failed.log"
     printf '\n'
-    cat "$results"/lane* 2>/dev/null || true
+    cat "$results"/lane[0-9] 2>/dev/null || true
     rm -rf "$results"
     [ -n "$all_passed" ] || { echo "tarn: stage ${failed:-(interrupted)} FAILED after $took"; exit 1; }
     echo "tarn: all stages passed ($*) in $took"
