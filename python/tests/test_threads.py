@@ -158,3 +158,27 @@ def test_subinterpreters():
                             timeout=60)
     refused = "does not support loading in subinterpreters" in result.stderr  # 3.12 on, own GIL
     assert result.returncode == 0 or refused, result.stderr
+
+
+def test_a_stack_of_256_kib():
+    """Passes of pools and graphs in a thread with little stack have the bits of one with much."""
+    x = numpy.random.default_rng(0).standard_normal((60, 300)).astype("f4")
+    pool = tarn.MaxPool(7, 1, ties="split")
+    graph = tarn.Graph()
+    graph.output(graph.pool(graph.input("f32", x.shape), pool))
+    gy = numpy.ones((54, 294), "f4")
+
+    def run(found):
+        found += [pool(x), pool.vjp(x, gy), pool.jvp(x, x), *graph.vjp([x], [gy])]
+
+    expected, found = [], []
+    run(expected)
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(target=run, args=(found,))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert len(found) == len(expected) > 3
+    assert all(numpy.array_equal(a, b) for a, b in zip(found, expected))
