@@ -17,7 +17,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "forward.c forward_down.c forward_across.c forward_write.c": 110_000,
     "lanes.c lanes_tile.c": 44_000,
     "backward_mean.c mean_apart.c": 50_000,
-    "skipping.c skip_rows.c": 30_000,
+    "skipping.c skip_rows.c": 43_000,
     "winners.c winners_apart.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c winners_scatter.c": 122_000,
     "weighted.c fold.c": 122_000,
     "ties.c": 46_000,
@@ -34,8 +34,8 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
 
 # ---- Lines ----
 
-# Wanted: 10,000 and 400.
-MOST_LINES = {"src/kernel/*": 16_000, "src/choose.c src/kernels.def src/dispatch.c": 520}
+# Wanted: 10,000 and 400. Skipped taps and windows apart have taken 950 of them.
+MOST_LINES = {"src/kernel/*": 16_150, "src/choose.c src/kernels.def src/dispatch.c": 535}
 COLUMNS = 100
 MOST_WIDE_LINES = 0
 

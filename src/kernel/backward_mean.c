@@ -931,6 +931,18 @@ static bool turns_planes(mean_walk *w, const tarn_problem *p)
     return true;
 }
 
+/* Whether turned planes fit, with what is computed of them. */
+static bool takes_turned(mean_walk *w, const tarn_problem *p)
+{
+    w->p = p;
+    w->reserved = 0;
+    set_axes(w, false);
+    if (w->first > 0 || !turns_planes(w, p))
+        return false;
+    set_axes(w, false);
+    return takes_tiles(w) && has_one_tile_inside(w);
+}
+
 /* Planes, `planes` of them, whose cells of the slab are asked for. Lanes without a plane repeat
  * the last. */
 static void run_turned(mean_walk *w, const tarn_slab *slab, int64_t planes, int64_t gx_step,
@@ -1014,11 +1026,16 @@ void tarn_engine_backward_mean(const tarn_problem *p, const tarn_tensors *tensor
     const mean_axis *last = last_axis(&w);
     bool plain = p->lanes >= (last->period > 0 ? FEW_CHANNELS : 4 * FEW_CHANNELS) ||
                  last->axis->size / last->axis->out >= LONG_RUN;
-    bool turned = !plain && w.first == 0 && turns_planes(&w, p);
-    if (turned)
-        set_axes(&w, false);
-    if (!turned || !takes_tiles(&w) || !has_one_tile_inside(&w)) {
+    /* Planes of short rows may be twice as large, in vectors half as long. */
+    bool is_short = last->axis->size * w.size < 2 * ops->vector_bytes && w.gx_bytes == w.size;
+    bool turned = !plain && takes_turned(&w, p);
+    while (!plain && !turned && is_short && w.ops->narrower) {
+        w.ops = w.ops->narrower;
+        turned = takes_turned(&w, p);
+    }
+    if (!turned) {
         w.p = p;
+        w.ops = ops;
         w.reserved = 0;
         set_axes(&w, plain);
         if (!takes_tiles(&w)) {
