@@ -9,6 +9,7 @@ what it costs in C but for some tenths of a microsecond.
 """
 
 import ctypes
+import os
 import pathlib
 import sys
 import timeit
@@ -19,6 +20,7 @@ import tarn
 
 try:
     import torch
+    import tarn.torch
 except ImportError:
     torch = None
 
@@ -58,6 +60,8 @@ def tiny_steps():
     """A forward and its backward, on one thread: PyTorch's, tarn.torch's, and PyTorch's under patch()."""
     functional = torch.nn.functional
     torch.set_num_threads(1)
+    if os.environ.get("TARN_TORCH_NATIVE") != "0":
+        tarn.torch.build()
     x, gy = torch.randn(1, 1, 4, 4, requires_grad=True), torch.ones(1, 1, 2, 2)
     print(f"\n{'forward and backward, 1x1x4x4':32} {'PyTorch':>10} {'tarn.torch':>10} {'patch()':>10}   us")
     for name in ("max_pool2d", "avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool2d"):

@@ -63,6 +63,7 @@ build_package() { # build_package <python> <build> <folder>
     rm -rf "$3"
     mkdir -p "$3/tarn"
     cp -r "$source/python/tarn" "$3/"
+    cp "$source/include/tarn.h" "$3/tarn/"
     # shellcheck disable=SC2086
     gcc $flags -I"$source/include" -I"$headers" "$source"/python/src/*.c "$2/libtarn.a" -lm -lpthread \
         -o "$3/tarn/_core.abi3.so" || echo 'the training step is left out: the package does not build' >&2
@@ -89,7 +90,7 @@ run_population() {
     # call. SYCL, which oneDNN runs on, is told where its driver for CPUs is.
     MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_TOP_PAD_=67108864 OMP_NUM_THREADS=1 \
         OCL_ICD_FILENAMES=$peers/lib/libintelocl.so PYTHONPATH=$build/bench/python \
-        "$peers/bin/python" bench/population/run_population.py --build "$build" --csv "$csv" \
+        TARN_CACHE_DIR=$build/bench/cache "$peers/bin/python" bench/population/run_population.py --build "$build" --csv "$csv" \
         --compiler "$("$compiler" --version | head -n 1)" --seed "$seed" ${COUNT:+--count "$COUNT"} "$@"
     folder=$results/$(python3 bench/report/bench_report.py --slug <(grep '^#' "$csv"))
     mkdir -p "$folder"

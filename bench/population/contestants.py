@@ -14,8 +14,8 @@ import tarn_case
 from tarn_case import DX, DY, FORWARD, FORWARD_INDICES, FORWARD_SAVED, GX, GY, INDICES, JVP, VJP, VJP_SAVED, X, Y
 
 NUMPY = {**tarn_case.NUMPY, "i8": np.int8, "i16": np.int16, "i32": np.int32}
-STEP = "step"
-RESULTS = {"fwd": (Y,), "train": (Y,), "indices": (Y, INDICES), "jvp": (DY,), "bwd": (GX,), "bwd_x": (GX,), STEP: (Y, GX)}
+STEP, PATCHED = "step", "patched"
+RESULTS = {"fwd": (Y,), "train": (Y,), "indices": (Y, INDICES), "jvp": (DY,), "bwd": (GX,), "bwd_x": (GX,), STEP: (Y, GX), PATCHED: (Y, GX)}
 ISA_AVX512 = 1 << 4
 FAMILIES = {"tarn": 0, "tarn:avx2": 0b01111, "tarn:portable": 0b00011}  # masks of tarn.h: all, up to AVX2, portable
 
@@ -90,9 +90,9 @@ def tarn_contestants(case, who):
 
 
 def bound_contestants(case, passes):
-    moved = {name: case.bytes(case.passes()[name]) for name in passes if name != STEP}
-    if STEP in passes:
-        moved[STEP] = tuple(map(sum, zip(moved["fwd"], moved["bwd"])))
+    moved = {name: case.bytes(case.passes()[name]) for name in passes if name not in (STEP, PATCHED)}
+    for name in {STEP, PATCHED} & set(passes):
+        moved[name] = tuple(map(sum, zip(moved["fwd"], moved["bwd"])))
     run = case.library.bench_bound
     return [Contestant("bound", (name,), many=lambda repeats, b=b, bypass=bypass: run(*b, 1, bypass, repeats))
             for name, b in moved.items() for bypass in (False, True)]

@@ -24,7 +24,7 @@ import torch
 import contestants as teams
 import distribution
 import torch_contestants
-from contestants import RESULTS, STEP
+from contestants import PATCHED, RESULTS, STEP
 
 COLUMNS = "problem pass layout dtype who least_ns median_ns samples".split()
 ROUNDS, SAMPLE_NS = 8, 200e3  # as many for everyone: more where tarn lost would favour it
@@ -64,7 +64,7 @@ def differences(contestant, case, problem):
     contestant.run(1)
     found = contestant.results()
     for name in contestant.passes:
-        for part in ("fwd", "bwd") if name == STEP else (name,):
+        for part in ("fwd", "bwd") if name in (STEP, PATCHED) else (name,):
             case.run(case.passes()[part], 1, 1)
         for operand in set(RESULTS[name]) & set(found):
             mine, theirs = case.array(operand), found[operand]
@@ -159,6 +159,10 @@ def load_tarn_torch():
     except ImportError as problem:
         return note(f"the training step is left out: {problem}")
     tarn.set_num_threads(1)
+    try:
+        tarn.torch.build()  # now, not in the background of what is timed
+    except OSError as problem:
+        note(f"steps are taken in Python: {problem}")
     return tarn.torch
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from contestants import DX, DY, GX, GY, INDICES, STEP, X, Y, Contestant
+from contestants import DX, DY, GX, GY, INDICES, PATCHED, STEP, X, Y, Contestant
 
 aten = torch.ops.aten
 
@@ -153,7 +153,7 @@ def lp_contestants(pooling, x, gy, dx):
 
 
 def step_contestants(problem, case, tarn_torch):
-    """The whole training step, by both libraries."""
+    """The whole training step, by both libraries, and by PyTorch's functions inside patch()."""
     pooling = Pooling(problem)
     if not tarn_torch or not problem.is_float or not pooling.exists() or problem.op == "lp" or problem.ties == "all":
         return []
@@ -163,9 +163,10 @@ def step_contestants(problem, case, tarn_torch):
         with torch.enable_grad():
             y = values(leaf)
             return y, torch.autograd.grad(y, leaf, gy)[0]
-    found = []
-    for who, values in (("tarn", pooling.values(tarn_torch, True)), ("torch", pooling.values(F))):
-        c = contestant((STEP,), partial(step, values), Y, GX)
-        c.who = who
-        found.append(c)
+    with tarn_torch.patch():
+        patched = pooling.values(F)
+    found = [contestant((STEP,), partial(step, pooling.values(tarn_torch, True)), Y, GX),
+             contestant((PATCHED,), partial(step, patched), Y, GX),
+             contestant((STEP, PATCHED), partial(step, pooling.values(F)), Y, GX)]
+    found[0].who = found[1].who = "tarn"
     return found

@@ -86,10 +86,16 @@ static int add_constants(PyObject *module)
     static const struct {
         const char *name;
         int value;
-    } constants[] = {{"MAX", TARN_MAX},           {"MIN", TARN_MIN},      {"AVG", TARN_AVG},
-                     {"SMOOTH", TARN_SMOOTH},     {"LP", TARN_LP},        {"MODE", TARN_MODE},
-                     {"SUM", SUM},                {"SLIDING", TARN_SLIDING},
-                     {"ADAPTIVE", TARN_ADAPTIVE}, {"GLOBAL", TARN_GLOBAL}};
+    } constants[] = {{"MAX", TARN_MAX},
+                     {"MIN", TARN_MIN},
+                     {"AVG", TARN_AVG},
+                     {"SMOOTH", TARN_SMOOTH},
+                     {"LP", TARN_LP},
+                     {"MODE", TARN_MODE},
+                     {"SUM", SUM},
+                     {"SLIDING", TARN_SLIDING},
+                     {"ADAPTIVE", TARN_ADAPTIVE},
+                     {"GLOBAL", TARN_GLOBAL}};
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
         if (PyModule_AddIntConstant(module, constants[k].name, constants[k].value))
             return -1;

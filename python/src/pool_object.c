@@ -53,8 +53,8 @@ static int parse_pool(PyObject *args, tarn_pool *pool)
     int ceil, count, flat;
     double number;
     if (!PyArg_ParseTuple(args, "iiiOOOOOppLdOpOO", &op, &window, &spatial, &kernel, &stride,
-                          &padding, &dilation, &out, &ceil, &count, &divisor, &number, &ties,
-                          &flat, &skip, &min_count))
+                          &padding, &dilation, &out, &ceil, &count, &divisor, &number, &ties, &flat,
+                          &skip, &min_count))
         return -1;
     made = tarn_max_pool(spatial);
     made.window = (tarn_window)window;
@@ -547,8 +547,8 @@ static PyGetSetDef pool_attributes[] = {
      "Whether a gradient needs the winners and not x: max and min with the tie rule 'first'.",
      NULL},
     {"divisor", pool_divisor, NULL, "The given divisor of means; 0 counts taps.", NULL},
-    {"linear", pool_linear, NULL, "Whether derivatives do not depend on x: means that skip nothing.",
-     NULL},
+    {"linear", pool_linear, NULL,
+     "Whether derivatives do not depend on x: means that skip nothing.", NULL},
     {"skips", pool_skips, NULL, "Whether NaN, or a value, is skipped.", NULL},
     {"text", pool_text, NULL, "The pool as the words of a problem string; see parse().", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -44,14 +44,18 @@ bool is_large(const tarn_view *x)
     return count_elements(x) >= FEW_FOR_GIL;
 }
 
-static int threads_for(const module_state *state, const array *x)
+int choose_threads(const tarn_view *x, int torch)
 {
-    if (count_elements(&x->view) < FEW_FOR_THREADS)
+    if (count_elements(x) < FEW_FOR_THREADS)
         return 1;
     int threads = pooling_threads_here ? pooling_threads_here : pooling_threads;
-    if (!threads && x->object)
-        threads = torch_threads(state, x->object);
-    return threads ? threads : 1;
+    return threads ? threads : torch ? torch : 1;
+}
+
+static int threads_for(const module_state *state, const array *x)
+{
+    bool many = count_elements(&x->view) >= FEW_FOR_THREADS;
+    return choose_threads(&x->view, many && x->object ? torch_threads(state, x->object) : 0);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -101,14 +105,16 @@ static int read_operands(module_state *state, const pooling *call, tensors *tens
 }
 
 /* What the functions with PyTorch's names ask of x beyond what the library asks. */
-static int check_frame(const module_state *state, const pooling *call, const tarn_view *x)
+int check_frame(const module_state *state, const tarn_pool *pool, frame frame, const tarn_view *x)
 {
-    int spatial = call->pool->spatial;
+    int spatial = pool->spatial;
+    if (frame == FRAME_ANY)
+        return 0;
     if (x->rank != spatial + 1 && x->rank != spatial + 2)
         return raise_status(state, TARN_BAD_RANK, -1,
                             "x has rank %d, expected %d (channels, then space) or %d (batch first)",
                             x->rank, spatial + 1, spatial + 2);
-    int filled = call->frame == FRAME_FIRST ? 1 : x->rank - spatial - 1;
+    int filled = frame == FRAME_FIRST ? 1 : x->rank - spatial - 1;
     for (int a = filled; a < x->rank; a++)
         if (x->shape[a] == 0)
             return raise_status(state, TARN_BAD_SHAPE, -1,
@@ -128,7 +134,7 @@ bool keeps_winners(const tarn_pool *pool)
     return (pool->op == TARN_MAX || pool->op == TARN_MIN) && pool->ties == TARN_TIES_FIRST;
 }
 
-static tarn_dtype winner_dtype(const tarn_plan *plan, const tarn_view *y)
+tarn_dtype winner_dtype(const tarn_plan *plan, const tarn_view *y)
 {
     int64_t count = count_elements(y), bytes = (int64_t)tarn_plan_saved_bytes(plan);
     return bytes <= count ? TARN_U8 : bytes == 4 * count ? TARN_I32 : TARN_I64;
@@ -228,13 +234,13 @@ static tarn_status run_pass(const tarn_plan *plan, tarn_pass pass, void *const *
     }
 }
 
-static tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, const tensors *tensors,
-                            tarn_error *error)
+tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, bool large, void *const *data,
+                     tarn_error *error)
 {
-    if (!is_large(&tensors->array[TARN_X].view))
-        return run_pass(plan, pass, tensors->data, error);
+    if (!large)
+        return run_pass(plan, pass, data, error);
     tarn_status status;
-    Py_BEGIN_ALLOW_THREADS status = run_pass(plan, pass, tensors->data, error);
+    Py_BEGIN_ALLOW_THREADS status = run_pass(plan, pass, data, error);
     Py_END_ALLOW_THREADS return status;
 }
 
@@ -278,7 +284,8 @@ static plan_entry *find_plan(module_state *state, const pooling *call, const ten
 
 static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
 {
-    if (call->frame != FRAME_ANY && check_frame(state, call, &tensors->array[TARN_X].view))
+    const tarn_view *x = &tensors->array[TARN_X].view;
+    if (check_frame(state, call->pool, call->frame, x))
         return NULL;
     plan_entry *entry = find_plan(state, call, tensors);
     if (!entry)
@@ -288,7 +295,7 @@ static PyObject *run_tensors(module_state *state, const pooling *call, tensors *
     bool bad =
         tensors->given[WINNERS] && check_winners(state, entry->plan, &tensors->array[WINNERS].view);
     if (!bad && !make_results(state, call, entry, tensors)) {
-        if (run_plan(entry->plan, call->pass, tensors, &error))
+        if (run_plan(entry->plan, call->pass, is_large(x), tensors->data, &error))
             raise_error(state, &error);
         else
             made = finish_results(state, call, tensors);

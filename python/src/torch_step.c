@@ -21,6 +21,7 @@ enum {
     FORWARD_AD,   /* a dictionary whose "_current_level" is negative outside of forward mode */
     GRADIENTS,    /* gradients(): whether they are recorded */
     THREADS,      /* threads(): how many PyTorch uses */
+    FIRST,        /* first(): called before the first step is recorded in Python */
     RECORD,       /* record(x, step): calls torch_forward() and has torch_backward() called later */
     BY_OPERATORS, /* by_operators(step, saved, gy): the gradient, by the registered operators */
     LAID_OUT,     /* laid_out(gy, strides): a copy */
@@ -30,15 +31,9 @@ enum {
 typedef struct torch_hooks {
     PyObject *hook[HOOKS];
     PyObject *level, *requires_grad, *save, *saved, *step; /* words */
+    bool has_recorded;
+    const torch_native *native; /* the compiled step, which then does all of this; NULL without */
 } torch_hooks;
-
-typedef struct {
-    PyObject ob_base;
-    tarn_pool pool;
-    frame frame;
-    plan_entry *plan; /* NULL before the forward */
-    module_state *state;
-} step_object;
 
 /* ---- Setting up ---------------------------------------------------------------------------- */
 
@@ -87,6 +82,23 @@ PyObject *torch_setup(PyObject *module, PyObject *const *args, Py_ssize_t count)
         torch_clear(state);
         return NULL;
     }
+    Py_RETURN_NONE;
+}
+
+/* (capsule of torch_native, or None): has the compiled step do the work, or no longer. */
+PyObject *torch_connect(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    module_state *state = PyModule_GetState(module);
+    if (check_count(count, 1))
+        return NULL;
+    const torch_native *native = NULL;
+    if (args[0] != Py_None && !(native = PyCapsule_GetPointer(args[0], TORCH_NATIVE)))
+        return NULL;
+    if (!state->torch) {
+        PyErr_SetString(PyExc_TypeError, "PyTorch is not set up");
+        return NULL;
+    }
+    state->torch->native = native;
     Py_RETURN_NONE;
 }
 
@@ -140,18 +152,25 @@ static int is_plain(module_state *state, PyObject *tensor)
     return is == 1 ? is_ordinary(state, tensor) : is;
 }
 
-typedef enum { FAILED, TO_OPERATORS, TO_RUN, TO_RECORD } way;
-
-static way find_way(module_state *state, PyObject *x)
+static torch_way find_way(module_state *state, PyObject *x)
 {
     const torch_hooks *torch = state->torch;
+    if (torch && torch->native)
+        return torch->native->way(x);
     int is = torch ? is_plain(state, x) : 0;
     if (is <= 0)
-        return is ? FAILED : TO_OPERATORS;
+        return is ? TORCH_FAILED : TORCH_BY_OPERATORS;
     is = answer(PyObject_GetAttr(x, torch->requires_grad));
     if (is == 1)
         is = ask(torch, GRADIENTS);
-    return is < 0 ? FAILED : is ? TO_RECORD : TO_RUN;
+    return is < 0 ? TORCH_FAILED : is ? TORCH_RECORD : TORCH_RUN;
+}
+
+/* (x): whether the functions of this file would take it. */
+PyObject *torch_is_plain(PyObject *module, PyObject *x)
+{
+    torch_way way = find_way(PyModule_GetState(module), x);
+    return way == TORCH_FAILED ? NULL : PyBool_FromLong(way >= TORCH_RUN);
 }
 
 int torch_threads(const module_state *state, PyObject *object)
@@ -168,50 +187,69 @@ int torch_threads(const module_state *state, PyObject *object)
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-static PyObject *make_step(module_state *state, const tarn_pool *pool, frame frame)
+static PyObject *make_step(module_state *state, const tarn_pool *pool, frame frame, tarn_pass pass)
 {
     step_object *step = (step_object *)PyType_GenericAlloc(state->step_type, 0);
     if (!step)
         return NULL;
     step->pool = *pool;
     step->frame = frame;
+    step->pass = pass;
     step->plan = NULL;
     step->state = state;
     return (PyObject *)step;
 }
 
-static PyObject *record(module_state *state, const tarn_pool *pool, PyObject *x, frame frame)
+static PyObject *record(torch_hooks *torch, PyObject *x, PyObject *step)
 {
-    PyObject *step = make_step(state, pool, frame), *y = NULL;
-    if (step)
-        y = PyObject_CallFunctionObjArgs(state->torch->hook[RECORD], x, step, NULL);
+    if (!torch->has_recorded) {
+        torch->has_recorded = true;
+        PyObject *done = PyObject_CallNoArgs(torch->hook[FIRST]);
+        if (!done)
+            return NULL;
+        Py_DECREF(done);
+    }
+    return PyObject_CallFunctionObjArgs(torch->hook[RECORD], x, step, NULL);
+}
+
+/* By the compiled step, or by a node of Python's. */
+static PyObject *go_with_step(module_state *state, torch_way way, const tarn_pool *pool,
+                              PyObject *x, tarn_pass pass, frame frame)
+{
+    torch_hooks *torch = state->torch;
+    PyObject *step = make_step(state, pool, frame, pass), *y = NULL;
+    if (step && torch->native)
+        y = torch->native->run(step, x, way);
+    else if (step)
+        y = record(torch, x, step);
     Py_XDECREF(step);
     return y;
 }
 
 /* The result of a pool the way that was found; indices are recorded by operators only. */
-static PyObject *go(module_state *state, way way, const tarn_pool *pool, PyObject *x,
+static PyObject *go(module_state *state, torch_way way, const tarn_pool *pool, PyObject *x,
                     PyObject *indices, frame frame)
 {
     int with_indices = PyObject_IsTrue(indices);
     if (with_indices < 0)
         return NULL;
-    if (way == TO_RECORD && with_indices)
+    bool recorded = way == TORCH_RECORD;
+    if (recorded && with_indices)
         Py_RETURN_NOTIMPLEMENTED;
-    if (way == TO_RECORD)
-        return record(state, pool, x, frame);
-    pooling call = {.pool = pool,
-                    .pass = with_indices ? TARN_FORWARD_INDICES : TARN_FORWARD,
-                    .object = {[TARN_X] = x},
-                    .frame = frame,
-                    .recorded = true};
+    tarn_pass pass = with_indices                      ? TARN_FORWARD_INDICES
+                     : recorded && keeps_winners(pool) ? TARN_FORWARD_SAVED
+                                                       : TARN_FORWARD;
+    if (recorded || state->torch->native)
+        return go_with_step(state, way, pool, x, pass, frame);
+    pooling call = {
+        .pool = pool, .pass = pass, .object = {[TARN_X] = x}, .frame = frame, .recorded = true};
     return pooling_run(state, &call);
 }
 
 /* NULL, or NotImplemented where the operators must do it. */
-static PyObject *leave(way way)
+static PyObject *leave(torch_way way)
 {
-    if (way == FAILED)
+    if (way == TORCH_FAILED)
         return NULL;
     Py_RETURN_NOTIMPLEMENTED;
 }
@@ -223,8 +261,8 @@ PyObject *torch_sliding(PyObject *module, PyObject *const *args, Py_ssize_t coun
     tarn_pool pool;
     if (check_count(count, OUT))
         return NULL;
-    way way = find_way(state, args[X]);
-    if (way < TO_RUN)
+    torch_way way = find_way(state, args[X]);
+    if (way < TORCH_RUN)
         return leave(way);
     return parse_sliding(state, args, &pool)
                ? NULL
@@ -238,8 +276,8 @@ PyObject *torch_adaptive(PyObject *module, PyObject *const *args, Py_ssize_t cou
     tarn_pool pool;
     if (check_count(count, 8))
         return NULL;
-    way way = find_way(state, args[2]);
-    if (way < TO_RUN)
+    torch_way way = find_way(state, args[2]);
+    if (way < TORCH_RUN)
         return leave(way);
     return parse_adaptive(state, args, true, &pool)
                ? NULL
@@ -253,8 +291,8 @@ PyObject *torch_pool(PyObject *module, PyObject *const *args, Py_ssize_t count)
     const tarn_pool *pool = check_count(count, 2) ? NULL : checked_pool(state, args[0]);
     if (!pool)
         return NULL;
-    way way = find_way(state, args[1]);
-    return way < TO_RUN ? leave(way) : go(state, way, pool, args[1], Py_False, FRAME_ANY);
+    torch_way way = find_way(state, args[1]);
+    return way < TORCH_RUN ? leave(way) : go(state, way, pool, args[1], Py_False, FRAME_ANY);
 }
 
 /* The step, if the object is one and PyTorch is set up; NULL with TypeError. */
@@ -286,9 +324,9 @@ PyObject *torch_forward(PyObject *module, PyObject *const *args, Py_ssize_t coun
     step_object *step = check_count(count, 3) ? NULL : checked_step(state, args[2]);
     if (!step)
         return NULL;
-    bool keeps = keeps_winners(&step->pool);
+    bool keeps = step->pass == TARN_FORWARD_SAVED;
     pooling call = {.pool = &step->pool,
-                    .pass = keeps ? TARN_FORWARD_SAVED : TARN_FORWARD,
+                    .pass = step->pass,
                     .object = {[TARN_X] = args[1]},
                     .frame = step->frame,
                     .recorded = true,
@@ -374,6 +412,16 @@ static int is_simple(module_state *state, const tarn_pool *pool, PyObject *saved
         return is;
     return keeps_winners(pool) ? (PyObject *)Py_TYPE(first) == state->torch->hook[TENSOR]
                                : is_ordinary(state, first);
+}
+
+PyObject *step_by_operators(PyObject *step, PyObject *saved, PyObject *gy)
+{
+    const module_state *state = ((step_object *)step)->state;
+    PyObject *tuple = saved ? PyTuple_Pack(1, saved) : PyTuple_New(0), *gx = NULL;
+    if (tuple && state->torch)
+        gx = PyObject_CallFunctionObjArgs(state->torch->hook[BY_OPERATORS], step, tuple, gy, NULL);
+    Py_XDECREF(tuple);
+    return gx;
 }
 
 /* The gradient for a step that has run forward, and what its node saved. */

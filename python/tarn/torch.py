@@ -25,7 +25,7 @@ from torch._jit_internal import boolean_dispatched
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
-from . import _core
+from . import _core, torch_build
 from .errors import Error
 from .functional import _unpooled_sizes
 
@@ -34,6 +34,7 @@ _transforms_are_active = torch._C._are_functorch_transforms_active
 _is_compiling = torch.compiler.is_compiling
 _compiler_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # PyTorch 2.7
 _sliding, _adaptive = _core.torch_sliding, _core.torch_adaptive
+_is_plain = _core.torch_is_plain
 _MAX, _MIN, _AVG, _SMOOTH, _LP = _core.MAX, _core.MIN, _core.AVG, _core.SMOOTH, _core.LP
 
 # ---- Descriptors ---------------------------------------------------------------------------------
@@ -620,8 +621,10 @@ _core.torch_setup(
     torch.Tensor, torch.Tensor.is_neg, torch._C._are_functorch_transforms_active,
     torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled,
     torch._C._get_tracing_state, vars(forward_ad),
-    torch.is_grad_enabled, torch.get_num_threads, super(torch.autograd.Function, _Step).apply,
+    torch.is_grad_enabled, torch.get_num_threads, torch_build.start, super(torch.autograd.Function, _Step).apply,
     _vjp_by_operators, _copied)
+build = torch_build.build
+torch_build.load_if_wanted()
 
 # ---- Functions -----------------------------------------------------------------------------------
 
@@ -959,6 +962,11 @@ def _in_place_of(theirs, ours):
 
     @functools.wraps(ours)
     def pool(input, *args, **kwargs):
+        if not _is_compiling() and _is_plain(input):
+            try:
+                return ours(input, *args, **kwargs)
+            except (Error, TypeError):
+                return theirs(input, *args, **kwargs)
         if (not has_torch_function_unary(input) and "out" not in kwargs and _is_served(input)
                 and not _is_exporting()):
             try:

@@ -1,6 +1,10 @@
 import os
+import pathlib
 
 import pytest
+
+# The compiled step of tarn.torch is kept where `make clean` finds it.
+os.environ.setdefault("TARN_CACHE_DIR", str(pathlib.Path(__file__).parents[2] / "build" / "cache"))
 
 # Idle threads of PyTorch must not spin on a core that another test needs.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -25,3 +29,17 @@ def seed(request):
 @pytest.fixture
 def cases(request):
     return request.config.getoption("--cases")
+
+
+@pytest.fixture(params=["compiled", "python"])
+def step(request, monkeypatch):
+    """Steps of tarn.torch, by the compiled node and by Python's."""
+    from tarn import torch_build
+    import tarn.torch
+    if request.param == "compiled":
+        tarn.torch.build()
+    else:
+        monkeypatch.setenv("TARN_TORCH_NATIVE", "0")
+        torch_build.unload()
+    yield request.param
+    tarn.torch.build()

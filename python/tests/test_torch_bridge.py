@@ -149,7 +149,7 @@ def test_patch():
     with T.patch():
         assert F.max_pool2d is not originals[0]
         y = torch.nn.MaxPool2d(2)(x)
-        assert "_Step" in type(y.grad_fn).__name__
+        assert y.grad_fn.name() in ("TarnPoolBackward", "_StepBackward")
         values, where = F.max_pool2d(input=x, kernel_size=2, return_indices=True)
         assert F.max_unpool2d(values, where, 2).shape == x.shape
         assert F.max_pool2d(torch.ones(1, 4, 4, device="meta"), 2).shape == (1, 2, 2)

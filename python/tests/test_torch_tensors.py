@@ -16,6 +16,7 @@ import tarn
 import tarn.torch as T
 
 torch.set_num_threads(1)
+both_steps = pytest.mark.usefixtures("step")
 
 
 def image(seed=0, shape=(2, 3, 6, 6)):
@@ -47,6 +48,7 @@ FUNCTIONS = {"max_pool2d": (3, 2, 1), "avg_pool2d": (3, 2, 1), "adaptive_max_poo
              "adaptive_avg_pool2d": (2,)}
 
 
+@both_steps
 @pytest.mark.parametrize("kind", EQUAL)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_unusual_tensors(kind, name):
@@ -58,6 +60,7 @@ def test_unusual_tensors(kind, name):
         assert torch.allclose(getattr(F, name)(x, *arguments), expected)
 
 
+@both_steps
 @pytest.mark.parametrize("kind", REFUSED)
 def test_refused_tensors(kind):
     with warnings.catch_warnings():
@@ -70,6 +73,7 @@ def test_refused_tensors(kind):
         tarn.max_pool2d(x, 2)
 
 
+@both_steps
 def test_the_negative_bit_is_refused_where_it_cannot_be_seen():
     for call in (lambda x: tarn.max_pool2d(x, 2), tarn.MaxPool(2), lambda x: tarn.pad(x, (1, 1))):
         with pytest.raises(BufferError, match="negative bit"):
@@ -137,6 +141,7 @@ def test_patched_models_become_onnx_pools(tmp_path, dynamo):
         torch.testing.assert_close(torch.from_numpy(y), net(x))
 
 
+@both_steps
 def test_meta_and_fake_tensors_have_the_shape_only():
     y = T.max_pool2d(torch.empty(1, 2, 7, 7, device="meta"), 3, 2)
     assert y.is_meta and y.shape == (1, 2, 3, 3)
@@ -145,6 +150,7 @@ def test_meta_and_fake_tensors_have_the_shape_only():
     assert y.shape == (1, 2, 3, 7)
 
 
+@both_steps
 def test_overriding():
     class Seen(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -158,6 +164,7 @@ def test_overriding():
     assert names == ["max_pool2d", "adaptive_lp_pool2d"]
 
 
+@both_steps
 def test_patch_leaves_out_to_pytorch():
     y = torch.empty(2, 3, 3, 3)
     with T.patch():
@@ -165,6 +172,7 @@ def test_patch_leaves_out_to_pytorch():
     assert torch.equal(y, F.avg_pool2d(image(), 2))
 
 
+@both_steps
 def test_patch_has_pytorchs_words_for_what_is_wrong():
     x = image()
     wrong = {lambda: F.max_pool2d(x, 2, 0), lambda: F.avg_pool2d(x, 9), lambda: F.avg_pool2d(x, "2"),
@@ -195,6 +203,7 @@ LAYOUTS = {"channels last": lambda x: x.movedim(-1, 1), "unbatched": lambda x: x
            "sliced": lambda x: x.movedim(-1, 1)[:, ::2], "row-major": lambda x: x}
 
 
+@both_steps
 @pytest.mark.parametrize("ndim", (1, 2, 3))
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_operators_lay_results_out_as_eager_mode_does(layout, ndim):
@@ -234,6 +243,7 @@ def test_the_rest_is_pytorchs():
         T.no_such
 
 
+@both_steps
 @pytest.mark.parametrize("name", ["lp_pool2d", "adaptive_lp_pool2d", "adaptive_smooth_max_pool2d",
                                   "adaptive_min_pool2d", "global_min_pool", "global_smooth_max_pool",
                                   "global_lp_pool"])
@@ -258,6 +268,7 @@ def test_second_derivatives_of_lp_are_refused():
         gx.sum().backward()
 
 
+@both_steps
 @pytest.mark.parametrize("shape", [(2, 8, 6, 6), (8, 6, 6), (1, 8, 4, 6, 6)])
 @pytest.mark.parametrize("cut", [slice(None), slice(None, None, 2)])
 def test_the_layout_does_not_depend_on_gradients(shape, cut):

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 import tarn
 import tarn.torch as T
 
+pytestmark = pytest.mark.usefixtures("step")
 LAYOUTS = ("contiguous", "channels last", "sliced", "turned", "overlapping")
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 

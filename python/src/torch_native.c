@@ -1,0 +1,68 @@
+/* What the compiled step of tarn.torch calls: see torch_native.h. */
+#include "torch_step.h"
+
+static step_object *step_of(PyObject *object)
+{
+    return (step_object *)object;
+}
+
+static int plan(PyObject *object, const tarn_view *x, int threads)
+{
+    step_object *step = step_of(object);
+    const tarn_view *layout[TARN_OPERANDS] = {NULL};
+    if (check_frame(step->state, &step->pool, step->frame, x))
+        return -1;
+    step->plan = plan_get(step->state, &step->pool, x, layout, choose_threads(x, threads));
+    return step->plan ? 0 : -1;
+}
+
+static void layout(PyObject *object, tarn_operand operand, tarn_view *view)
+{
+    tarn_plan_layout(step_of(object)->plan->plan, operand, view, NULL);
+}
+
+static int forward(PyObject *object, const void *x, void *y, void *second)
+{
+    step_object *step = step_of(object);
+    void *data[OPERANDS] = {
+        [TARN_X] = (void *)x, [TARN_Y] = y, [TARN_INDICES] = second, [WINNERS] = second};
+    tarn_view view;
+    tarn_error error;
+    layout(object, TARN_X, &view);
+    if (!run_plan(step->plan->plan, step->pass, is_large(&view), data, &error))
+        return 0;
+    raise_error(step->state, &error);
+    return -1;
+}
+
+static const tarn_pool *pool(PyObject *object)
+{
+    return &step_of(object)->pool;
+}
+
+static tarn_dtype second(PyObject *object, const tarn_view *y)
+{
+    const step_object *step = step_of(object);
+    if (step->pass == TARN_FORWARD_INDICES)
+        return TARN_I64;
+    return step->pass == TARN_FORWARD_SAVED ? winner_dtype(step->plan->plan, y) : TARN_DTYPES;
+}
+
+static int saves(PyObject *object)
+{
+    const step_object *step = step_of(object);
+    return step->pass == TARN_FORWARD_SAVED ? 2 : !is_linear(&step->pool);
+}
+
+static tarn_status vjp(PyObject *object, const void *x, const void *winners, const void *gy,
+                       void *gx, tarn_error *error)
+{
+    return tarn_vjp(step_of(object)->plan->plan, x, winners, gy, gx, error);
+}
+
+PyObject *torch_core_table(PyObject *module, PyObject *unused)
+{
+    static torch_core table = {plan, forward, step_by_operators, layout, pool, second, saves, vjp};
+    (void)module, (void)unused;
+    return PyCapsule_New(&table, TORCH_CORE, NULL);
+}
