@@ -91,12 +91,21 @@ static bool rows_are_contiguous(const tarn_problem *problem, tarn_pass pass)
     return reads && writes;
 }
 
+/* Sums that are taken in f32, or in f64 of 32-bit types, and in steps from a table. */
+static bool sums_fit_steps(const tarn_problem *problem, int64_t tap_rows)
+{
+    enum { MOST_STEPS = 128 };
+    int64_t first = problem->spatial > 1 ? problem->axis[0].kernel : 1;
+    return tap_rows / first * (first / 4 + 2) <= MOST_STEPS &&
+           (tarn_dtype_size(problem->dtype) >= 4 ||
+            means_fit_f32(problem->dtype, taps_of(problem)));
+}
+
 /* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if
- * they are
- * turned. Short integers are summed in f32. */
+ * they are turned. */
 static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 {
-    enum { MOST_TILE_BYTES = 20 << 10, MOST_TAP_ROWS = 256, MOST_STEPS = 128 };
+    enum { MOST_TILE_BYTES = 20 << 10, MOST_TAP_ROWS = 256 };
     int64_t bytes = (int64_t)tarn_dtype_size(problem->dtype), cells = 1, tap_rows = 1;
     bool sums = problem->op == TARN_AVG;
     if (!forward_accepts(problem, pass))
@@ -112,14 +121,25 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
         if (cells > INT32_MAX || tap_rows > MOST_TAP_ROWS)
             return false;
     }
-    int64_t first = problem->spatial > 1 ? problem->axis[0].kernel : 1;
-    if (sums && (tap_rows / first * (first / 4 + 2) > MOST_STEPS ||
-                 (bytes < 4 && !means_fit_f32(problem->dtype, taps_of(problem)))))
-        return false;
-    if (!sums && bytes < 4 && taps_of(problem) > 1 << (8 * bytes))
+    if (sums ? !sums_fit_steps(problem, tap_rows)
+             : bytes < 4 && taps_of(problem) > 1 << (8 * bytes))
         return false;
     return problem->lanes * bytes >= 16 ||
            (cells * problem->lanes * 16 <= MOST_TILE_BYTES && rows_are_contiguous(problem, pass));
+}
+
+/* Windows of rows that are runs of elements. */
+static bool long_accepts(const tarn_problem *problem, tarn_pass pass)
+{
+    const tarn_axis *last = &problem->axis[problem->spatial - 1];
+    if (!forward_accepts(problem, pass) || problem->lanes > 1 ||
+        !rows_are_contiguous(problem, pass) || (!last->adaptive && last->dilation > 1))
+        return false;
+    for (int a = 0; a < problem->spatial; a++)
+        if (!windows_are_inside(&problem->axis[a]))
+            return false;
+    return problem->op != TARN_AVG ||
+           sums_fit_steps(problem, problem->spatial > 1 ? problem->axis[0].kernel : 1);
 }
 
 static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
@@ -224,47 +244,68 @@ static double cells_read(const tarn_problem *problem, int64_t most)
     return best;
 }
 
+/* Cells of x that a single window spans. */
+static int64_t window_cells(const tarn_problem *problem)
+{
+    int64_t cells = 1;
+    for (int a = 0; a < problem->spatial; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        cells *= axis->adaptive ? axis->kernel : (axis->kernel - 1) * axis->dilation + 1;
+    }
+    return cells;
+}
+
 /* What lanes do for a vector of outputs: taps of a window, and turning what they read, or finding
- * it if it is a pixel of few vectors. Lanes may be idle. */
+ * it if it is a pixel of few vectors; windows of other lengths do not go with their neighbours
+ * then. Lanes may be idle. */
 static double lanes_steps(const tarn_problem *problem, int64_t vector)
 {
-    enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
+    enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8, FEW_PIECES = 4 };
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
     double taps = (double)taps_of(problem);
     if (pixel >= 16) {
+        const tarn_axis *last = &problem->axis[problem->spatial - 1];
         int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16),
                 pieces = (pixel + piece - 1) / piece;
-        return (taps * (double)(pieces * vector) + (double)(FIRST_TAP * vector)) / (double)pixel +
+        bool alone = last->adaptive && last->size % last->out != 0 && pieces < FEW_PIECES;
+        return (taps * (double)(pieces * vector) * (alone ? 2 : 1) + (double)(FIRST_TAP * vector)) /
+                   (double)pixel +
                1;
     }
     int64_t width = vector / bytes, planes = problem->planes; /* bands fill lanes, if they may */
     int64_t used =
         problem->axis[0].adaptive || planes >= width ? planes : planes * problem->axis[0].out;
     double turned = cells_read(problem, TILE_BYTES / (vector * problem->lanes));
-    return (taps + turned + 2) * (double)width / (double)min_i64(width, used);
+    /* Vectors that a window does not fit with are halved. */
+    bool is_large = window_cells(problem) * problem->lanes * vector > TILE_BYTES;
+    return (taps + turned + 2) * (is_large ? 2 : 1) * (double)width / (double)min_i64(width, used);
 }
 
 /* What rows do: they fold one axis after the other, on each the taps of all cells that the next
- * ones read. Short rows, adaptive and dilated windows take more, and so do rows that are kept for
- * outer axes. */
-static double rows_steps(const tarn_problem *problem, int64_t vector)
+ * ones read. Short rows and dilated windows take more, adaptive ones are done row by row; rows that
+ * are kept for outer axes, and numbers of taps that are wider than values, take twice as much. */
+static double rows_steps(const tarn_problem *problem, bool codes, int64_t vector)
 {
-    enum { ROW = 4 };
+    enum { ROW = 4, ROW_ALONE = 40 };
+    int64_t core = problem->element_bytes[TARN_X], bits = 8 * core;
     double taps = 0, cells = 1, bytes = (double)(problem->lanes * problem->element_bytes[TARN_X]);
     double row = bytes * (double)problem->axis[problem->spatial - 1].out;
-    bool even = true;
+    bool even = true, alone = false;
+    while (codes && bits < 32 && taps_of(problem) >> bits != 0)
+        bits *= 2;
     for (int a = problem->spatial - 1; a >= 0; a--) {
         const tarn_axis *axis = &problem->axis[a];
         taps += (double)axis->kernel * cells;
         cells *= (double)axis->size / (double)axis->out;
-        even &= axis->adaptive ? axis->out == 1 : axis->dilation == 1;
+        even &= axis->adaptive || axis->dilation == 1;
+        alone |= axis->adaptive && axis->out > 1;
     }
-    return (taps + cells + ROW * (double)vector / row) * (even ? 1 : 1.5) *
-           (problem->spatial > 2 ? 2 : 1);
+    return (taps + cells + (alone ? ROW_ALONE : ROW) * (double)vector / row) * (even ? 1 : 1.5) *
+           (problem->spatial > 2 ? 2 : 1) * (double)(bits / 8 / core);
 }
 
 /* How many steps of lanes take as long as one of rows: measured on random problems. */
-static bool lanes_are_faster(const tarn_problem *problem, bool codes, int64_t vector)
+static double worth_of_row_step(const tarn_problem *problem, bool codes)
 {
     enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS };
     static const float worth[WAYS][3] = {/* values, winners, sums */
@@ -282,8 +323,28 @@ static bool lanes_are_faster(const tarn_problem *problem, bool codes, int64_t ve
               : problem->lanes > 1                                  ? FEW_CHANNELS
               : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
                                                                     : TURNED;
-    double limit = (double)worth[way][problem->op == TARN_AVG ? 2 : codes];
-    return lanes_steps(problem, vector) < limit * rows_steps(problem, vector);
+    return (double)worth[way][problem->op == TARN_AVG ? 2 : codes];
+}
+
+/* What long runs do for as many outputs, in steps of lanes: each run and each window takes some
+ * steps, however short it is. Runs of extremes go on over axes that are read from end to end; sums
+ * are folded down to one. */
+static double long_steps(const tarn_problem *problem, bool codes, int64_t vector)
+{
+    enum { RUN = 10, WINDOW = 20, FIND = 25 };
+    bool sums = problem->op == TARN_AVG;
+    int64_t bytes = problem->element_bytes[TARN_X];
+    double taps = (double)taps_of(problem), runs = 1;
+    int a = problem->spatial - 2;
+    if (!sums)
+        while (a >= 0 && problem->axis[a + 1].kernel == problem->axis[a + 1].size)
+            a--;
+    for (; a >= sums; a--) /* the first axis is summed in one go */
+        runs *= (double)problem->axis[a].kernel;
+    double width = (double)vector / (double)(sums && bytes < 4 ? 4 : bytes);
+    double along = sums ? 2 * (double)problem->axis[problem->spatial - 1].kernel : 0;
+    return taps * (codes ? 1.3 : 1) + along +
+           width * (RUN * (sums ? 2 : 1) * runs + WINDOW + (codes ? FIND : 0));
 }
 
 /* ---- The choice ----------------------------------------------------------------------------- */
@@ -293,17 +354,28 @@ typedef struct {
     const char *why;
 } choice;
 
+static double cost_of_rows(const tarn_problem *problem, bool codes, int64_t vector)
+{
+    return worth_of_row_step(problem, codes) * rows_steps(problem, codes, vector);
+}
+
 static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_t vector)
 {
     bool codes = is_extreme(problem) && pass != TARN_FORWARD;
-    if (lanes_accept(problem, pass) && lanes_are_faster(problem, codes, vector))
+    double least = cost_of_rows(problem, codes, vector), lanes = lanes_steps(problem, vector);
+    bool has_lanes = lanes_accept(problem, pass) && lanes < least;
+    if (long_accepts(problem, pass) &&
+        long_steps(problem, codes, vector) < (has_lanes ? lanes : least))
+        return (choice){ENGINE_LONG, "window by window, as each is a few long runs"};
+    if (has_lanes)
         return (choice){ENGINE_LANES, "a plane in each lane, as windows share little"};
     return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
 }
 
 bool tarn_lanes_find_winners(const tarn_problem *problem, int64_t vector)
 {
-    return choose_forward(problem, TARN_FORWARD_SAVED, vector).engine == ENGINE_LANES;
+    return lanes_accept(problem, TARN_FORWARD_SAVED) &&
+           lanes_steps(problem, vector) < cost_of_rows(problem, true, vector);
 }
 
 /* `vector` is the number of bytes of a vector. */

@@ -11,6 +11,7 @@ typedef enum {
     ENGINE_SMALL,            /* one plane of few taps, in plain C */
     ENGINE_FORWARD,          /* values, winners, indices and tangents of max, min and avg */
     ENGINE_LANES,            /* the same, a plane for each lane of a vector */
+    ENGINE_LONG,             /* the same, of windows that are long runs of elements */
     ENGINE_BACKWARD_MEAN,    /* gradients of avg */
     ENGINE_BACKWARD_WINNERS, /* gradients of max and min */
     ENGINE_TIES,             /* derivatives of max and min that equal taps share */

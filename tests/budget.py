@@ -16,6 +16,7 @@ MOST_LIBRARY = 3_000_000  # libtarn.so, stripped
 MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "forward.c forward_down.c forward_across.c forward_write.c": 110_000,
     "lanes.c lanes_tile.c": 44_000,
+    "long.c": 17_000,
     "backward_mean.c mean_apart.c": 58_000,
     "skipping.c skip_rows.c": 43_000,
     "winners.c winners_apart.c winners_found.c winners_huge.c winners_lanes.c winners_pixels.c winners_rows.c winners_runs.c winners_scatter.c": 122_000,
@@ -23,8 +24,8 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "ties.c": 46_000,
     "mode.c": 9_500,
     "small.c": 31_000,
-    "row_ops_portable.c": 390_000,
-    "row_ops_avx2.c": 310_000,
+    "row_ops_portable.c": 600_000,
+    "row_ops_avx2.c": 450_000,
     "row_ops_avx512.c": 300_000,
     "portable_weights.c": 79_000,
     "avx2_weights.c": 81_000,
@@ -34,8 +35,8 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
 
 # ---- Lines ----
 
-# Wanted: 10,000 and 400. Skipped taps and windows apart have taken 950 of them.
-MOST_LINES = {"src/kernel/*": 16_150, "src/choose.c src/kernels.def src/dispatch.c": 535}
+# Wanted: 10,000 and 400. Skipped taps and windows apart have taken 950 of them, windows of long runs 500.
+MOST_LINES = {"src/kernel/*": 16_850, "src/choose.c src/kernels.def src/dispatch.c": 610}
 COLUMNS = 100
 MOST_WIDE_LINES = 0
 

@@ -427,6 +427,37 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
     CHECK(f->ops->best_lanes[core](row) && f->ops->best_codes_lanes[core](row), "%s: NaN of core %d in lanes", f->name, core);
 }
 
+/* One run in two pieces; the first of equals, one that is not there; NaN; the whole run's sum. */
+static void check_run(rng *r, const family *f, int core, const guarded *from)
+{
+    const tarn_row_ops *ops = f->ops;
+    int64_t bytes = core_bytes((tarn_core)core), n = rng_range(r, 1, rng_range(r, 1, 2000)), cut = rng_range(r, 1, n);
+    char *x = guarded_place(from, (size_t)(n * bytes), rng_range(r, 0, 1)), best[8], sum[8];
+    static number terms[2000];
+    int64_t first = 0;
+    fill(r, core, x, n * bytes, rng_range(r, 0, 1));
+    for (int64_t i = 0; i < n; i++) {
+        terms[i] = get(core, x, i);
+        first = above(terms[i], terms[first]) ? i : first;
+    }
+    bool odd = ops->best_run[core](best, true, x, 0, cut);
+    if (cut < n)
+        odd |= ops->best_run[core](best, false, x + cut * bytes, 0, n - cut);
+    number got = get(core, best, 0), top = terms[first];
+    CHECK(!odd && got.whole == top.whole && got.real == top.real, "%s: run of core %d, %d of %d", f->name, core, (int)cut,
+          (int)n);
+    CHECK(ops->find_run[core](best, x, 0, n) == first, "%s: found in a run of core %d, %d", f->name, core, (int)n);
+    if (first > 0)
+        CHECK(ops->find_run[core](best, x, 0, first) == first, "%s: not in a run of core %d", f->name, core);
+    if (core < CORE_F32)
+        return;
+    ops->sum_run[core == CORE_F32 ? TARN_F32 : TARN_F64](sum, x, n);
+    CHECK(get(core, sum, 0).real == sum_in_halves(core, terms, n).real, "%s: sum of a run of core %d, %d", f->name, core,
+          (int)n);
+    put(core, x, rng_range(r, 0, n - 1), (number){0, NAN});
+    CHECK(ops->best_run[core](best, true, x, 0, n), "%s: NaN in a run of core %d, %d", f->name, core, (int)n);
+}
+
 static void check_all_lanes(rng *r, const family *f)
 {
     static guarded from, to, codes;
@@ -437,6 +468,8 @@ static void check_all_lanes(rng *r, const family *f)
     }
     for (int n = 0; n < 3000; n++)
         check_lanes(r, f, n % CORES, &from, &to, &codes);
+    for (int n = 0; n < 3000; n++)
+        check_run(r, f, n % CORES, &from);
 }
 
 /* ---- Modes ---- */

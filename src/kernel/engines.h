@@ -14,6 +14,7 @@ typedef void tarn_engine(const tarn_problem *problem, const tarn_tensors *tensor
 
 tarn_engine tarn_engine_forward; /* max, min, avg: values, winners, indices, JVP (rule `first`) */
 tarn_engine tarn_engine_lanes;   /* the same */
+tarn_engine tarn_engine_long;    /* the same */
 tarn_engine tarn_engine_backward_mean; /* avg: VJP */
 tarn_engine
     tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */

@@ -39,33 +39,14 @@ static int64_t count_taps(const tarn_problem *p)
     return taps;
 }
 
-/* How the dtype is compared. For min, the order is reversed. */
 static void set_key(forward_plan *plan, bool by_order)
 {
-    static const tarn_key keys[TARN_DTYPES][2] = {[TARN_F64] = {KEY_F64, KEY_ORDER_F64},
-                                                  [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
-                                                  [TARN_F16] = {KEY_F16, KEY_ORDER_F16},
-                                                  [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
-                                                  [TARN_I8] = {KEY_8, KEY_8},
-                                                  [TARN_U8] = {KEY_8, KEY_8},
-                                                  [TARN_I16] = {KEY_16, KEY_16},
-                                                  [TARN_U16] = {KEY_16, KEY_16},
-                                                  [TARN_I32] = {KEY_32, KEY_32},
-                                                  [TARN_U32] = {KEY_32, KEY_32},
-                                                  [TARN_I64] = {KEY_64, KEY_64},
-                                                  [TARN_U64] = {KEY_64, KEY_64}};
     static const tarn_core cores[KEYS] = {CORE_I8,  CORE_I16, CORE_I32, CORE_I64,
                                           CORE_F32, CORE_F64, CORE_I16, CORE_I16,
                                           CORE_I32, CORE_I64, CORE_I16, CORE_I16};
-    tarn_dtype dtype = plan->p->dtype;
-    bool is_unsigned =
-        dtype == TARN_U8 || dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64;
-    plan->key = keys[dtype][by_order];
+    plan->key = key_of(plan->p->dtype, by_order);
     plan->core = cores[plan->key];
-    uint64_t sign = UINT64_C(1) << (8 * core_bytes(plan->core) - 1);
-    plan->flip = is_unsigned ? sign : 0;
-    if (plan->p->op == TARN_MIN)
-        plan->flip ^= plan->core >= CORE_F32 ? sign : ~UINT64_C(0);
+    plan->flip = flip_of(plan->p, plan->key);
 }
 
 /* Numbers of taps, and beyond them those of padding, must fit the core: integers are widened
@@ -423,17 +404,6 @@ static void set_tiles(forward_plan *plan)
     set_batch(plan);
 }
 
-/* What a step of one cell adds to a place: bytes, or positions in the flattened input. */
-static uint64_t place_step(const tarn_problem *p, int operand, int axis)
-{
-    uint64_t step = 1;
-    if (operand != TARN_INDICES)
-        return (uint64_t)(p->stride[operand][axis] * p->element_bytes[operand]);
-    for (int a = axis + 1; a < p->spatial; a++)
-        step *= (uint64_t)p->axis[a].size;
-    return step;
-}
-
 static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
 {
     bool indices = t->base[TARN_INDICES];
@@ -444,10 +414,6 @@ static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
     for (int k = 0; k < WRITES && row >= 0; k++)
         plan->written_step[k] =
             plan->p->stride[plan->written[k]][row] * plan->p->element_bytes[plan->written[k]];
-    for (int a = 0; a < plan->p->spatial; a++) {
-        plan->place_step[PLACE_IN_X][a] = place_step(plan->p, TARN_X, a);
-        plan->place_step[PLACE_OTHER][a] = place_step(plan->p, indices ? TARN_INDICES : TARN_DX, a);
-    }
 }
 
 static void set_plan(forward_plan *plan, char *const *base, bool by_order)
@@ -502,7 +468,8 @@ static void set_rows(forward_state *s)
         s->across = s->folded;
     forward_forget_rows(s);
     forward_forget_margins(s);
-    tarn_forward_set_places(s);
+    if (plan->codes)
+        list_places(&s->places);
 }
 
 /* ---- Planes, channels, rows ----------------------------------------------------------------- */
@@ -572,6 +539,7 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
     s.run_rows = 1;
     s.plan = (forward_plan){.p = p, .widest = ops, .in = in, .group = p->lanes};
     set_written(&s.plan, t, out);
+    set_place_steps(&s.places, p, t->base[TARN_INDICES] != NULL);
     set_plan(&s.plan, t->base, false);
     set_rows(&s);
     int64_t rows = p->axis[0].out;
@@ -651,7 +619,7 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
         job->counted *=
             p->count_include_pad ? padded_taps(&p->axis[a], s->o[a]) : taps.hi - taps.lo;
         for (int which = 0; which < PLACES; which++)
-            job->place[which] += (uint64_t)taps.first * plan->place_step[which][a];
+            job->place[which] += (uint64_t)taps.first * s->places.step[which][a];
         for (int k = 0; k < WRITES; k++)
             offset[k] += s->o[a] * p->stride[plan->written[k]][a];
     }

@@ -20,6 +20,7 @@
 #ifndef TARN_FORWARD_H
 #define TARN_FORWARD_H
 
+#include "places.h"
 #include "row_ops.h"
 #include "skipping.h"
 
@@ -27,15 +28,9 @@ enum {
     ARENA_BYTES = 24 << 10, /* all scratch rows */
     MOST_LISTED = 16,       /* rows of one fold: MOST_SUMMED */
     MOST_RING_ROWS = 32,    /* rows that are kept for the windows below */
-    MOST_TABLE_TAPS = 256,  /* taps whose places are in a table */
     MOST_JOBS = 64,         /* at least the lanes of a vector */
     MOST_ROWS = 256         /* of output that are made together */
 };
-
-/* Where a cell is: in bytes of a plane of x; and in bytes of dx, or as a position in the
- * flattened input [M5], as tangents or indices are asked for. Unsigned: what lies far out in
- * the padding may wrap on the way. */
-enum { PLACE_IN_X, PLACE_OTHER, PLACES };
 
 /* What is written, apart from means. */
 enum { WRITE_Y, WRITE_SAVED, WRITE_OTHER, WRITES };
@@ -58,16 +53,15 @@ typedef struct forward_row {
 /* What is computed, and in what: the same for all tiles. */
 typedef struct forward_plan {
     const tarn_problem *p;
-    const tarn_row_ops *widest, *ops;              /* those allowed, and those used */
-    const tarn_row_ops *write_ops;                 /* ... on results: see narrowest() */
-    int in;                                        /* operands: X; for tangents of averages DX */
-    int written[WRITES];                           /* Y, or DY of averages; SAVED; INDICES or DY */
-    int64_t written_step[WRITES];                  /* bytes from an output row to the next */
-    uint64_t place_step[PLACES][TARN_MAX_SPATIAL]; /* what a step of one cell adds to a place */
-    bool sums;                                     /* or extremes */
-    bool codes;                                    /* extremes with winners */
-    bool look_up;                                  /* values are taken from x, by their winners */
-    bool direct;                                   /* rows of x can be folded where they lie */
+    const tarn_row_ops *widest, *ops; /* those allowed, and those used */
+    const tarn_row_ops *write_ops;    /* ... on results: see narrowest() */
+    int in;                           /* operands: X; for tangents of averages DX */
+    int written[WRITES];              /* Y, or DY of averages; SAVED; INDICES or DY */
+    int64_t written_step[WRITES];     /* bytes from an output row to the next */
+    bool sums;                        /* or extremes */
+    bool codes;                       /* extremes with winners */
+    bool look_up;                     /* values are taken from x, by their winners */
+    bool direct;                      /* rows of x can be folded where they lie */
     bool checks_folds; /* rows are looked at as they are folded: no two windows share one */
     bool strided;      /* ... pixel by pixel, as they are but some of the channels */
     bool lists;        /* ACROSS_TURNED: each window is a list of its own */
@@ -148,9 +142,8 @@ typedef struct forward_state {
     int jobs, rows; /* that wait */
     forward_job job[MOST_JOBS];
     forward_row down, across, turned, folded;
-    int64_t margin_first[MOST_ROWS];          /* tile whose padding a row has already */
-    bool has_places;                          /* the table is filled: windows have few taps */
-    uint64_t places[PLACES][MOST_TABLE_TAPS]; /* of taps, from tap 0 on */
+    int64_t margin_first[MOST_ROWS]; /* tile whose padding a row has already */
+    tap_places places;
 } forward_state;
 
 /* forward_down.c */
@@ -162,7 +155,6 @@ void tarn_forward_across(forward_state *s);
 void tarn_forward_wide(forward_state *s, int64_t o, forward_row to);
 /* forward_write.c */
 void tarn_forward_write(forward_state *s, const forward_job *job);
-void tarn_forward_set_places(forward_state *s);
 
 static inline char *forward_take_bytes(forward_state *s, int64_t bytes)
 {

@@ -269,23 +269,6 @@ static void fold_turned(forward_state *s)
 
 /* ---- Wide windows, in pieces ---------------------------------------------------------------- */
 
-/* [S1] Folds k > 1 neighbours in scratch, which are overwritten: pairs, pairs of pairs, and so on.
- * The last of an odd number waits for its turn. */
-static void fold_neighbours(const forward_plan *plan, char *terms, int64_t k, void *to)
-{
-    const tarn_row_ops *ops = plan->ops;
-    const size_t bytes = (size_t)plan->bytes;
-    for (int64_t pairs; k > 1; k -= pairs) {
-        char last[sizeof(double)];
-        pairs = k / 2;
-        memcpy(last, terms + (k - 1) * plan->bytes, bytes);
-        (plan->sums ? ops->sum_stride2 : ops->best_stride2)[plan->core](terms, terms, 2, 1, pairs);
-        if (k % 2)
-            memcpy(terms + pairs * plan->bytes, last, bytes);
-    }
-    memcpy(to, terms, bytes);
-}
-
 /* The taps [tap,tap+k) of a window, which fit a row. */
 static void fold_piece(forward_state *s, const tarn_span *taps, int64_t tap, int64_t k,
                        forward_row to)
@@ -299,10 +282,13 @@ static void fold_piece(forward_state *s, const tarn_span *taps, int64_t tap, int
     forward_forget_rows(s);
     s->margin_first[0] = INT64_MIN;
     tarn_forward_down(s, s->down);
-    if (!plan->codes && plan->channels == 1 && taps->step == 1 && k > 1)
-        fold_neighbours(plan, s->down.values, k, to.values);
-    else
+    if (plan->codes || plan->channels > 1 || taps->step > 1)
         fold_list(s, s->down, taps->step * pixel, k, plan->channels, to);
+    else if (plan->sums)
+        plan->ops->sum_run[plan->core == CORE_F32 ? TARN_F32 : TARN_F64](to.values, s->down.values,
+                                                                         k);
+    else /* keys of a core are those of the same number */
+        plan->ops->best_run[plan->core](to.values, true, s->down.values, 0, k);
 }
 
 /* [S1] In halves, extremes too. Halves that lie in the padding are left out: most of a huge

@@ -99,7 +99,7 @@ void tarn_forward_write(forward_state *s, const forward_job *job)
             row.written[k] += row.written[k] ? plan->written_step[k] : 0;
         for (int which = 0; which < PLACES && job->rows > 1; which++)
             row.place[which] += (uint64_t)plan->p->axis[plan->row_axis].stride *
-                                plan->place_step[which][plan->row_axis];
+                                s->places.step[which][plan->row_axis];
     }
 }
 
@@ -243,27 +243,6 @@ static void write_saved(forward_state *s, const forward_job *job, const char *co
 
 /* ---- Places of winners ---------------------------------------------------------------------- */
 
-/* From tap 0 of a window to another, as a place. */
-static uint64_t place_of_tap(const forward_plan *plan, int which, int64_t tap)
-{
-    uint64_t place = 0;
-    for (int a = plan->p->spatial - 1; a >= 0; a--) {
-        const tarn_axis *axis = &plan->p->axis[a];
-        int64_t cells = tap % axis->kernel * (axis->adaptive ? 1 : axis->dilation);
-        place += (uint64_t)cells * plan->place_step[which][a];
-        tap /= axis->kernel;
-    }
-    return place;
-}
-
-void tarn_forward_set_places(forward_state *s)
-{
-    s->has_places = s->plan.codes && s->plan.taps <= MOST_TABLE_TAPS;
-    for (int which = 0; which < PLACES && s->has_places; which++)
-        for (int64_t tap = 0; tap < s->plan.taps; tap++)
-            s->places[which][tap] = place_of_tap(&s->plan, which, tap);
-}
-
 static inline __attribute__((always_inline)) uint64_t tap_of_code(const char *code, int64_t bytes)
 {
     uint8_t one;
@@ -295,12 +274,13 @@ look_up_run(const forward_state *s, const char *codes, int64_t code_bytes, int w
             uint64_t place, uint64_t step, const char *from, char *to, int64_t bytes, int64_t n,
             bool checked)
 {
-    const uint64_t *table = s->has_places ? s->places[which] : NULL, taps = (uint64_t)s->plan.taps;
+    const uint64_t taps = (uint64_t)s->plan.taps;
+    const uint64_t *table = s->places.listed ? s->places.of_tap[which] : NULL;
     for (int64_t k = 0; k < n; k++, place += step) {
         uint64_t tap = tap_of_code(codes + k * code_bytes, code_bytes);
         if (checked && tap >= taps)
             continue;
-        uint64_t at = place + (table ? table[tap] : place_of_tap(&s->plan, which, (int64_t)tap));
+        uint64_t at = place + (table ? table[tap] : place_of_tap(&s->places, which, (int64_t)tap));
         if (from)
             memcpy(to + k * bytes, from + (int64_t)at, (size_t)bytes);
         else
@@ -315,7 +295,7 @@ look_up_by(const forward_state *s, const forward_job *job, const char *codes, in
 {
     const forward_plan *plan = &s->plan;
     const tarn_axis *axis = plan->columns;
-    const uint64_t column = plan->place_step[which][plan->p->spatial - 1];
+    const uint64_t column = s->places.step[which][plan->p->spatial - 1];
     const bool checked = plan->has_empty || job->empty,
                whole = plan->channels == 1 && !axis->adaptive;
     const uint64_t step = whole ? (uint64_t)axis->stride * column : from ? (uint64_t)bytes : 0;

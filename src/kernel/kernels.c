@@ -102,6 +102,7 @@ void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_
 #define FAMILY(family)                                                                             \
     ENGINE(family, forward, row_ops, (NO_EXTREMES && NO_AVG))                                      \
     ENGINE(family, lanes, row_ops, (NO_EXTREMES && NO_AVG))                                        \
+    ENGINE(family, long, row_ops, (NO_EXTREMES && NO_AVG))                                         \
     ENGINE(family, backward_mean, row_ops, NO_AVG)                                                 \
     ENGINE(family, backward_winners, row_ops, NO_EXTREMES)                                         \
     ENGINE(family, ties, tie_ops, NO_EXTREMES)                                                     \

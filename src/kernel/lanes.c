@@ -18,38 +18,14 @@ void tarn_engine_lanes(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 
 /* ---- What is computed in -------------------------------------------------------------------- */
 
-/* How the dtype is compared. For min, the order is reversed. */
-static void set_key(lanes_plan *plan)
-{
-    static const tarn_key keys[TARN_DTYPES][2] = {[TARN_F64] = {KEY_F64, KEY_ORDER_F64},
-                                                  [TARN_F32] = {KEY_F32, KEY_ORDER_F32},
-                                                  [TARN_F16] = {KEY_F16, KEY_ORDER_F16},
-                                                  [TARN_BF16] = {KEY_BF16, KEY_ORDER_BF16},
-                                                  [TARN_I8] = {KEY_8, KEY_8},
-                                                  [TARN_U8] = {KEY_8, KEY_8},
-                                                  [TARN_I16] = {KEY_16, KEY_16},
-                                                  [TARN_U16] = {KEY_16, KEY_16},
-                                                  [TARN_I32] = {KEY_32, KEY_32},
-                                                  [TARN_U32] = {KEY_32, KEY_32},
-                                                  [TARN_I64] = {KEY_64, KEY_64},
-                                                  [TARN_U64] = {KEY_64, KEY_64}};
-    tarn_dtype dtype = plan->p->dtype;
-    uint64_t sign = UINT64_C(1) << (8 * plan->element - 1);
-    bool is_unsigned =
-        dtype == TARN_U8 || dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64;
-    plan->key = keys[dtype][plan->by_order];
-    plan->flip = is_unsigned ? sign : 0;
-    if (plan->p->op == TARN_MIN)
-        plan->flip ^= plan->key == KEY_F32 || plan->key == KEY_F64 ? sign : ~UINT64_C(0);
-}
-
 static void set_types(lanes_plan *plan)
 {
     const tarn_problem *p = plan->p;
     plan->element = plan->bytes = p->element_bytes[TARN_X];
-    if (!plan->sums)
-        set_key(plan);
-    else if (plan->element < 8)
+    if (!plan->sums) {
+        plan->key = key_of(p->dtype, plan->by_order);
+        plan->flip = flip_of(p, plan->key);
+    } else if (plan->element < 8)
         plan->bytes = p->dtype == TARN_I32 || p->dtype == TARN_U32 ? 8 : 4;
 }
 
@@ -92,12 +68,15 @@ static bool set_arena(lanes_plan *plan, const int64_t *n)
 {
     extent e = extent_of(plan, n);
     int64_t kept = plan->turned ? e.outputs : e.row_outputs, tile = 0;
+    int64_t values = plan->in_place ? 0 : kept;
     if (plan->turned)
         tile = max_i64(e.cells * plan->element, e.outputs * (plan->codes ? plan->bytes : 0));
     plan->tile_bytes = (tile * plan->lanes + 63) / 64 * 64;
-    plan->value_bytes = (kept * plan->lanes * plan->bytes + 63) / 64 * 64;
+    plan->value_bytes = (values * plan->lanes * plan->bytes + 63) / 64 * 64;
     return e.row_outputs <= MOST_OUTPUTS &&
-           plan->tile_bytes + plan->value_bytes * (plan->codes ? 2 : 1) <= LANE_ARENA_BYTES;
+           plan->tile_bytes + plan->value_bytes +
+                   (plan->codes ? kept * plan->lanes * plan->bytes : 0) <=
+               LANE_ARENA_BYTES;
 }
 
 /* Whether a single window fits, if it is found to be odd. */
@@ -105,6 +84,7 @@ static bool fits_by_order(const lanes_plan *plan, const int64_t *n)
 {
     lanes_plan ordered = *plan;
     ordered.codes = !plan->sums;
+    ordered.in_place = plan->in_place && plan->sums;
     return set_arena(&ordered, n);
 }
 
@@ -198,6 +178,7 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
     set_types(plan);
     if (plan->turned)
         return;
+    plan->in_place = plan->sums ? p->dtype <= TARN_F32 /* or f64 */ : t->base[TARN_Y] != NULL;
     while (p->lanes * plan->bytes < plan->ops->vector_bytes)
         plan->ops = plan->ops->narrower;
     set_channels(plan);
@@ -414,6 +395,7 @@ static void run_by_order(lanes_state *s, const lanes_plan *plan, const lanes_box
 {
     lanes_plan ordered = *plan;
     ordered.by_order = ordered.codes = true;
+    ordered.in_place = false;
     set_types(&ordered);
     set_box(&ordered);
     tarn_lanes_begin(s, &ordered);

@@ -22,6 +22,7 @@
 #ifndef TARN_LANES_H
 #define TARN_LANES_H
 
+#include "places.h"
 #include "row_ops.h"
 
 enum {
@@ -30,16 +31,12 @@ enum {
     MOST_OUTPUTS = 128,          /* of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
     MOST_STEPS = 128,            /* of sums over them */
-    MOST_PLACED_TAPS = 256,      /* whose places are in a table */
     MOST_VECTOR_LANES = 64
 };
 
 typedef struct lanes_taps {
     int64_t lo, hi, step; /* taps of an axis that exist; bytes from one to the next */
 } lanes_taps;
-
-/* Where a winner lies: in bytes of x; in bytes of dx, or as a position [M5], as is asked for. */
-enum { PLACE_IN_X, PLACE_OTHER, PLACES_OF_TAPS };
 
 typedef struct lanes_plan {
     const tarn_problem *p;
@@ -51,6 +48,7 @@ typedef struct lanes_plan {
     uint64_t flip;
     int64_t element, bytes; /* of the dtype; of a sum, a key or a code */
     bool turned, banded;
+    bool in_place;                    /* results are made where they are to be */
     int64_t channels;                 /* of a cell that go together */
     int64_t width, lanes;             /* planes, or bands, of a cell; its elements */
     tarn_axis axis[TARN_MAX_SPATIAL]; /* the problem's; of bands, the first one has no border */
@@ -95,9 +93,7 @@ typedef struct lanes_state {
     int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];
     tarn_lane_step steps[MOST_STEPS];
     _Alignas(64) char first_codes[64];
-    bool has_places;
-    uint64_t place_step[PLACES_OF_TAPS][TARN_MAX_SPATIAL];
-    uint64_t places[PLACES_OF_TAPS][MOST_PLACED_TAPS]; /* of taps, from tap 0 on */
+    tap_places places;
     _Alignas(64) char staging[STAGING_BYTES];
 } lanes_state;
 

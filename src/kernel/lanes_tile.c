@@ -11,6 +11,7 @@ static void write_codes(lanes_state *s, const lanes_lane *lane, const char *code
 static void turn_values_back(lanes_state *s, const lanes_box *box);
 static void turn_codes_back(lanes_state *s, const lanes_box *box);
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
+static void fold_means(lanes_state *s, const int64_t *o, int64_t n);
 
 void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
 {
@@ -26,7 +27,7 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
         if (s->odd)
             return;
         fold_row(s, box, o, index);
-        if (plan->sums)
+        if (plan->sums && !plan->in_place)
             divide_row(s, box, o, index);
         index++;
     } while (next_in_box(o, box->o, box->n, plan->p->spatial - 1));
@@ -282,17 +283,6 @@ static void set_first_codes(lanes_state *s, int64_t o)
     }
 }
 
-/* How many of `waiting` sums term j of a list takes in, it being one of 2^level; see
- * row_lanes.inc. */
-static int take_in(int64_t j, int level, int64_t lo, bool last, int *waiting)
-{
-    int pops = last ? *waiting : 0;
-    for (; !last && j >> level & 1; level++)
-        pops += j >> level << level > lo;
-    *waiting += 1 - pops;
-    return pops;
-}
-
 /* [S2] The steps of sums over the axes [0,a]. */
 static void add_steps(lanes_state *s, int a, int64_t at)
 {
@@ -349,13 +339,6 @@ static void fold(lanes_state *s, int64_t first, int64_t n)
                             : plan->ops->best_lanes[plan->key](&row);
 }
 
-/* Whether values are what is written, and can be where they are made. */
-static bool writes_y(const lanes_state *s)
-{
-    const lanes_plan *plan = s->plan;
-    return !plan->turned && !plan->sums && !plan->by_order && s->lane[0].base[TARN_Y];
-}
-
 static char *output_at(const lanes_state *s, const lanes_lane *lane, int operand, const int64_t *o)
 {
     const tarn_problem *p = s->plan->p;
@@ -382,8 +365,8 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
     if (plan->turned)
         kept = index * n * cell;
     set_rows(s, o);
-    s->row.to = writes_y(s) ? output_at(s, &s->lane[0], TARN_Y, o) : s->values + kept;
-    s->row.to_step = writes_y(s) ? p->stride[TARN_Y][last] * p->element_bytes[TARN_Y] : cell;
+    s->row.to = plan->in_place ? output_at(s, &s->lane[0], plan->out, o) : s->values + kept;
+    s->row.to_step = plan->in_place ? p->stride[plan->out][last] * plan->element : cell;
     s->row.codes = s->codes + kept;
     s->row.codes_step = cell;
     s->row.tap_step = (p->axis[last].adaptive ? 1 : p->axis[last].dilation) * s->step[last];
@@ -396,7 +379,9 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
         }
     if (alone > 0)
         set_tap_rows(s);
-    if (alone < n)
+    if (plan->sums && plan->in_place)
+        fold_means(s, o, n);
+    else if (alone < n)
         fold(s, alone, n - alone);
 }
 
@@ -465,6 +450,22 @@ static int64_t count_alike(const lanes_state *s, int64_t k, int64_t end)
     return n;
 }
 
+/* The windows of a row, divided as they are summed: such as have the same divisor at once. */
+static void fold_means(lanes_state *s, const int64_t *o, int64_t n)
+{
+    int64_t before = counted_before(s, &s->lane[0], o), some, fixed = s->plan->p->divisor;
+    s->row.divides = true;
+    for (int64_t k = 0; k < n; k += some) {
+        int64_t divisor = fixed > 0 ? fixed : before * s->counted[k];
+        some = count_alike(s, k, n);
+        s->row.multiplies = (divisor & (divisor - 1)) == 0;
+        s->row.divisor = s->plan->bytes == 4 ? (double)(float)divisor : (double)divisor;
+        if (s->row.multiplies)
+            s->row.divisor = 1 / s->row.divisor;
+        fold(s, k, some);
+    }
+}
+
 /* A row's sums become means: in y, or in place if they are to be turned back. */
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
 {
@@ -494,47 +495,6 @@ static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, i
 
 /* ---- Winners -------------------------------------------------------------------------------- */
 
-/* What a step of one cell adds to a place. Unsigned: what lies far out in the padding may wrap on
- * the way. */
-static uint64_t place_step(const tarn_problem *p, int operand, int axis)
-{
-    uint64_t step = 1;
-    if (operand != TARN_INDICES)
-        return (uint64_t)(p->stride[operand][axis] * p->element_bytes[operand]);
-    for (int a = axis + 1; a < p->spatial; a++)
-        step *= (uint64_t)p->axis[a].size;
-    return step;
-}
-
-/* From tap 0 of a window to another. */
-static uint64_t place_of_tap(const lanes_state *s, int which, int64_t tap)
-{
-    uint64_t place = 0;
-    for (int a = s->plan->p->spatial - 1; a >= 0; a--) {
-        const tarn_axis *axis = &s->plan->p->axis[a];
-        int64_t cells = tap % axis->kernel * (axis->adaptive ? 1 : axis->dilation);
-        place += (uint64_t)cells * s->place_step[which][a];
-        tap /= axis->kernel;
-    }
-    return place;
-}
-
-static void set_places(lanes_state *s)
-{
-    const tarn_problem *p = s->plan->p;
-    int other = s->plan->other == TARN_DY ? TARN_DX : TARN_INDICES;
-    int64_t taps = 1;
-    for (int a = 0; a < p->spatial; a++) {
-        taps *= p->axis[a].kernel;
-        s->place_step[PLACE_IN_X][a] = place_step(p, TARN_X, a);
-        s->place_step[PLACE_OTHER][a] = place_step(p, other, a);
-    }
-    s->has_places = taps <= MOST_PLACED_TAPS;
-    for (int which = 0; which < PLACES_OF_TAPS && s->has_places; which++)
-        for (int64_t tap = 0; tap < taps; tap++)
-            s->places[which][tap] = place_of_tap(s, which, tap);
-}
-
 void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
 {
     s->plan = plan;
@@ -551,8 +511,10 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
                              .first_codes = s->first_codes,
                              .steps = s->steps,
                              .axes = plan->p->spatial - 1};
-    if (plan->by_order || plan->other >= 0)
-        set_places(s);
+    if (plan->by_order || plan->other >= 0) {
+        set_place_steps(&s->places, plan->p, plan->other == TARN_INDICES);
+        list_places(&s->places);
+    }
 }
 
 /* For each of n winners what lies at its place, or the place itself. Places move by `step`. */
@@ -560,9 +522,9 @@ static inline __attribute__((always_inline)) void
 look_up_run(const lanes_state *s, const int32_t *taps, int64_t n, int which, uint64_t place,
             uint64_t step, const char *from, char *to, int64_t bytes)
 {
-    const uint64_t *table = s->has_places ? s->places[which] : NULL;
+    const uint64_t *table = s->places.listed ? s->places.of_tap[which] : NULL;
     for (int64_t k = 0; k < n; k++, place += step, to += bytes) {
-        uint64_t at = place + (table ? table[taps[k]] : place_of_tap(s, which, taps[k]));
+        uint64_t at = place + (table ? table[taps[k]] : place_of_tap(&s->places, which, taps[k]));
         if (from)
             memcpy(to, from + (int64_t)at, (size_t)bytes);
         else
@@ -599,14 +561,14 @@ static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, c
     memcpy(at, o, sizeof at);
     at[0] += lane->start;
     char *to = lane->base[operand] + offset_of(p, operand, at) * bytes;
-    uint64_t step = whole   ? (uint64_t)axis->stride * s->place_step[which][last]
+    uint64_t step = whole   ? (uint64_t)axis->stride * s->places.step[which][last]
                     : !from ? 0
                             : (uint64_t)bytes;
     int64_t run = whole ? n : plan->channels, most = STAGING_BYTES / 4;
     for (int64_t k = 0; k < n; k += whole ? n : 1, at[last]++) {
         uint64_t place = 0;
         for (int a = 0; a <= last; a++)
-            place += (uint64_t)window_taps(&p->axis[a], at[a]).first * s->place_step[which][a];
+            place += (uint64_t)window_taps(&p->axis[a], at[a]).first * s->places.step[which][a];
         for (int64_t some, done = 0; done < run; done += some) {
             int32_t *taps = (int32_t *)(void *)s->staging;
             some = min_i64(run - done, most);

@@ -69,6 +69,27 @@ typedef enum {
 
 /* What a row of floats holds that KEY_F32 to KEY_BF16 cannot order: a NaN, or a -0. */
 
+/* How a dtype is compared. For min, the order is reversed. */
+static inline tarn_key key_of(tarn_dtype dtype, bool by_order)
+{
+    static const int8_t keys[TARN_DTYPES] = {
+        [TARN_F64] = KEY_F64, [TARN_F32] = KEY_F32, [TARN_F16] = KEY_F16, [TARN_BF16] = KEY_BF16,
+        [TARN_I8] = KEY_8,    [TARN_U8] = KEY_8,    [TARN_I16] = KEY_16,  [TARN_U16] = KEY_16,
+        [TARN_I32] = KEY_32,  [TARN_U32] = KEY_32,  [TARN_I64] = KEY_64,  [TARN_U64] = KEY_64};
+    bool ordered = by_order && dtype <= TARN_BF16;
+    return (tarn_key)(keys[dtype] + (ordered ? KEY_ORDER_F32 - KEY_F32 : 0));
+}
+
+static inline uint64_t flip_of(const tarn_problem *p, tarn_key key)
+{
+    tarn_dtype dtype = p->dtype;
+    uint64_t sign = UINT64_C(1) << (8 * p->element_bytes[TARN_X] - 1);
+    bool is_unsigned =
+        dtype == TARN_U8 || dtype == TARN_U16 || dtype == TARN_U32 || dtype == TARN_U64;
+    uint64_t reversed = key == KEY_F32 || key == KEY_F64 ? sign : ~UINT64_C(0);
+    return (is_unsigned ? sign : 0) ^ (p->op == TARN_MIN ? reversed : 0);
+}
+
 /* Codes number the taps of a window. Tap t is stored as t with the top bit flipped, in an
  * integer of the core's width, so that signed comparison orders codes: CODE_ZERO is the least
  * integer. */
@@ -110,6 +131,17 @@ typedef struct tarn_lane_step {
     int32_t n, pops;
 } tarn_lane_step;
 
+/* How many of `waiting` sums term j of a list takes in, it being one of 2^level; see
+ * row_lanes.inc. */
+static inline int take_in(int64_t j, int level, int64_t lo, bool last, int *waiting)
+{
+    int pops = last ? *waiting : 0;
+    for (; !last && j >> level & 1; level++)
+        pops += j >> level << level > lo;
+    *waiting += 1 - pops;
+    return pops;
+}
+
 enum { MOST_LANE_SUMS = 32 }; /* that wait: on each axis one for each halving, and one */
 
 typedef struct tarn_lane_row {
@@ -128,6 +160,9 @@ typedef struct tarn_lane_row {
     int axes;
     int64_t step_count, first_step;
     const tarn_lane_step *steps;
+    /* Of f32 and f64: means are stored, not sums; by a factor if it is exact. */
+    bool divides, multiplies;
+    double divisor;
     char *to, *codes; /* the results of the first window */
     int64_t to_step, codes_step;
 } tarn_lane_row;
@@ -244,6 +279,17 @@ typedef struct tarn_row_ops {
     /* Sums in halves [S2]: f64 of f64, i32 and u32, f32 of others up to 32 bits. As `sum`;
      * false. */
     bool (*sum_lanes[TARN_DTYPES])(const tarn_lane_row *row);
+
+    /* ---- Runs of n neighbours (long.c): one result ---- */
+
+    /* The greatest key of *best, unless the run begins, and of the run; KEY_ORDER_... too. True if
+     * the run holds what keys cannot order: NaN, and of f16 and bf16 -0. Of zeros of f32 and f64
+     * either may be the greatest. */
+    bool (*best_run[KEYS])(void *best, bool begins, const void *run, uint64_t flip, int64_t n);
+    /* The number of the first element whose key is *best; n if there is none. */
+    int64_t (*find_run[KEYS])(const void *best, const void *run, uint64_t flip, int64_t n);
+    /* The sum in halves [S1], as of sum_lanes. */
+    void (*sum_run[TARN_DTYPES])(void *to, const void *run, int64_t n);
 
     /* ---- Between rows and columns, by width ---- */
 
