@@ -25,6 +25,10 @@ INTENDED = {
     r"test_(Adaptive)?MaxPool[123]d_indices": "indices may be overwritten before the backward",
     r"test_adaptive_pooling_no_suppot_input_cpu_u?int": "integers are pooled",
     r"test_max_pool1d_corner_cases": "a window without a cell is 0, not -inf",
+    # Eager mode pools them; the model that is traced has PyTorch's pools, which refuse.
+    r"test_custom_rules_ints_nn_functional_(adaptive_(avg|max)|avg)_pool[123]d": "integers are pooled",
+    # Marked as expected failures: PyTorch's max_unpool has no rule for vmap.
+    r"test_op_has_batch_rule_nn_functional_max_unpool[123]d": "max_unpool has a rule for vmap",
 }
 
 if __name__ == "torch_suites":  # as a plugin of pytest, before any test is collected
