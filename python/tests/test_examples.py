@@ -12,7 +12,7 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize("name, arguments", (("python_cnn.py", ["60"]), ("python_temperature.py", []),
                                              ("python_channels_last.py", [])))
 def test_example(name, arguments, tmp_path):
-    subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], check=True, timeout=120,
+    subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], check=True, timeout=900,
                    cwd=tmp_path)
 
 
