@@ -175,19 +175,22 @@ static double count_at(const skip_job *j, int64_t at)
 static void fill_counts(skip_job *j, int64_t at)
 {
     const tarn_problem *p = j->p;
-    int last = p->spatial - 1;
-    int64_t lanes = length(j->lanes);
-    for (int64_t *o = &j->o[last]; *o < j->windows[last].hi; ++*o, at += lanes) {
-        int64_t real = 1;
-        for (int a = 0; a <= last; a++) {
-            tarn_span taps = window_taps(&p->axis[a], j->o[a]);
-            real *= taps.hi - taps.lo;
-        }
-        for (int64_t i = at; i < at + lanes; i++)
+    const tarn_axis *axis = &p->axis[p->spatial - 1];
+    range row = j->windows[p->spatial - 1];
+    int64_t outer = 1, lanes = length(j->lanes);
+    bool alike = !axis->adaptive && !j->pads;
+    for (int a = 0; a < p->spatial - 1; a++) {
+        tarn_span taps = window_taps(&p->axis[a], j->o[a]);
+        outer *= taps.hi - taps.lo;
+    }
+    for (int64_t o = row.lo; o < row.hi; o += alike ? length(row) : 1) {
+        tarn_span taps = window_taps(axis, o);
+        int64_t real = outer * (taps.hi - taps.lo), n = lanes * (alike ? length(row) : 1);
+        for (int64_t end = at + n; at < end; at++)
             if (j->single)
-                ((float *)(void *)j->counts)[i] = (float)real;
+                ((float *)(void *)j->counts)[at] = (float)real;
             else
-                ((double *)(void *)j->counts)[i] = (double)real;
+                ((double *)(void *)j->counts)[at] = (double)real;
     }
 }
 
