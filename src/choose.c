@@ -267,7 +267,8 @@ static double lanes_steps(const tarn_problem *problem, int64_t vector)
         const tarn_axis *last = &problem->axis[problem->spatial - 1];
         int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16),
                 pieces = (pixel + piece - 1) / piece;
-        bool alone = last->adaptive && last->size % last->out != 0 && pieces < FEW_PIECES;
+        bool alone = problem->op == TARN_AVG && bytes >= 4 && last->adaptive &&
+                     last->size % last->out != 0 && pieces < FEW_PIECES;
         return (taps * (double)(pieces * vector) * (alone ? 2 : 1) + (double)(FIRST_TAP * vector)) /
                    (double)pixel +
                1;
