@@ -112,6 +112,17 @@ typedef struct tarn_asked_pixels {
     int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
 } tarn_asked_pixels;
 
+/* A tap by which cells ask windows, `offset` elements from where they would be; and how many of
+ * the sums of S5 end with it: none, that of a row, those of a row and of a plane. */
+typedef struct tarn_asked_term {
+    int64_t offset;
+    int32_t tap, ends;
+} tarn_asked_term;
+
+/* To scratch: n pixels of `channels` elements, steps apart. */
+typedef void tarn_read_pixels(void *scratch, int64_t scratch_step, const void *pixels, int64_t step,
+                              int64_t channels, int64_t n);
+
 /* Windows that walk cells (lanes.c). A cell is the same number of elements everywhere, at least a
  * vector of them, one for each lane; a lane never meets another. Where cells lie is told in bytes.
  *
@@ -166,43 +177,6 @@ typedef struct tarn_lane_row {
     char *to, *codes; /* the results of the first window */
     int64_t to_step, codes_step;
 } tarn_lane_row;
-
-/* How the winners of a row of windows become cells of a tile. Winner w names tap w - first_tap of
- * `taps`, `columns` to a row. The first tap of the window reads cell `row`, below row_limit if
- * inside, and, by window, `start`, below `limit`; modulo 2^32 where that is outside. */
-typedef struct tarn_cell_rows {
-    uint32_t first_tap, taps, columns;
-    uint32_t row, row_limit;
-    const int32_t *start;
-    const uint32_t *limit;
-    uint32_t row_step, column_step; /* from tap to tap */
-    uint32_t pitch;                 /* from row to row of the tile */
-} tarn_cell_rows;
-
-/* A row of n windows, or a piece of it. Windows whose numbers differ by a multiple of `chains` form
- * a chain. Runs that are open at the beginning or the end of a piece are kept in open_...: chains
- * times (code_)lanes. */
-typedef struct tarn_runs {
-    const void *gy;
-    const int32_t *codes;
-    int64_t lanes, code_lanes, chains, n;
-    bool begins, ends; /* a row */
-    int32_t *open_codes;
-    void *open_sums;
-} tarn_runs;
-
-/* How the winners of some rows of windows become places in a box of cells. A winner is the number
- * of a tap, the taps of the last axis counting first. On each axis, the last one first, tap t reads
- * cell start + t*step, which is inside below `end`; modulo 2^32 where it is before the box. */
-typedef struct tarn_places {
-    uint32_t taps, outside; /* the place of those that name no cell inside */
-    int axes;
-    struct {
-        uint32_t kernel, step, pitch; /* pitch: of the cell's number */
-        uint32_t start, end;          /* by window on the last axis, by row on the one before */
-    } axis[TARN_MAX_SPATIAL];
-    const uint32_t *starts, *ends, *row_starts, *row_ends;
-} tarn_places;
 
 /* What else modes depend on [F1, F2, K1-K3]. Windows in which fewer than min_count taps count have
  * the value `none`; keys are elements ^ flip. */
@@ -372,38 +346,26 @@ typedef struct tarn_row_ops {
 
     /* ---- Gradients of max and min (winners.h, row_winners.inc) ---- */
 
-    /* To scratch, or from it: n pixels of `channels` elements, `step` apart in a tensor and dense
-     * in scratch. Sums are f64 for f64, and f32 otherwise; they are rounded to the dtype, a NaN as
-     * the one quiet NaN. Winners are of 1 or 4 bytes, and their pixels to_step apart in scratch. */
-    void (*read_gradients[TARN_BF16 + 1])(void *scratch, const void *pixels, int64_t step,
-                                          int64_t channels, int64_t n);
+    /* Pixels to scratch, or from it. Sums are f64 for f64, and f32 otherwise; they are rounded to
+     * the dtype, a NaN as the one quiet NaN. Winners are of a byte, and become integers as wide as
+     * sums of f32 or f64. */
+    tarn_read_pixels *read_winners[2], *read_gradients[TARN_BF16 + 1];
     void (*write_gradients[TARN_BF16 + 1])(void *pixels, int64_t step, const void *scratch,
-                                           int64_t channels, int64_t n);
-    void (*read_winners[2])(int32_t *scratch, int64_t to_step, const void *pixels, int64_t step,
-                            int64_t channels, int64_t n);
+                                           int64_t scratch_step, int64_t channels, int64_t n);
 
     /* n pixels of cells, `step` elements apart, ask their windows; a vector of channels or more. */
     void (*ask_pixels[TARN_BF16 + 1])(void *to, int64_t step, const tarn_asked_pixels *asked,
                                       int64_t channels, int64_t n);
 
-    /* Winners of rows of n windows become places; scratch. */
-    void (*winner_places)(int32_t *places, const int32_t *winners, const tarn_places *how,
-                          int64_t n, int64_t rows);
-
-    /* Winners of n windows become codes: the column of the cell times 2^16, and the cell's number
-     * in the tile; -1 for those that name no cell inside. */
-    void (*winner_cells)(int32_t *codes, int64_t lanes, const tarn_cell_rows *rows, int64_t n);
-    /* Here and below in f32 and f64. Adds the gradients of each run of windows with one code, left
-     * to right, and then their sum to the tile's cell. False if a lane's codes do not grow along a
-     * chain: the tile is spoilt. */
-    bool (*add_runs[2])(void *tile, const tarn_runs *runs);
-    /* n windows of two columns side by side, at least a vector of f32 or f64: to[2*o + j] = gy[o]
-     * if saved[o] is tap + j, and otherwise 0. */
-    void (*put_pairs[TARN_BF16 + 1])(void *to, const uint8_t *saved, const void *gy, int tap,
-                                     int64_t n);
-    /* to[i] += from[i], of f32 and f64. */
+    /* Here and below in f32 and f64, scratch to scratch, up to a vector more. To each of n cells,
+     * the gradients of the windows that its terms won. */
+    void (*ask_windows[2])(void *to, const void *winners, const void *gradients,
+                           const tarn_asked_term *terms, int64_t count, int64_t n);
+    /* to[2*i] = from[i], to[2*i + 1] = other[i]. */
+    void (*join_pairs[2])(void *to, const void *from, const void *other, int64_t n);
+    /* to[i] += from[i], exactly n. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);
-    /* ... and then from[i] = 0. */
+    /* ... and then from[i] = 0; n is a whole number of vectors. */
     void (*move_sums[2])(void *to, void *from, int64_t n);
 } tarn_row_ops;
 

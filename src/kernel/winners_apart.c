@@ -14,7 +14,6 @@ typedef void apart_put(const apart_job *j, char *gx, int64_t gx_step, const uint
 struct apart_job {
     const tarn_problem *p;
     const tarn_row_ops *ops;
-    bool pairs; /* windows of two columns, side by side */
     apart_put *put;
     const tarn_slab *slab;
     range cells[TARN_MAX_SPATIAL]; /* of the slab */
@@ -116,30 +115,13 @@ static range windows_inside(const tarn_axis *axis, range cells)
 /* Windows at a border are put one by one. */
 bool tarn_borders_are_many(const tarn_problem *p)
 {
-    const double MANY = 1.0 / 16;
+    const double MANY = 1.0 / 4;
     double inside = 1;
     for (int a = 0; a < p->spatial; a++) {
         range windows = windows_inside(&p->axis[a], (range){0, p->axis[a].size});
         inside *= (double)max_i64(length(windows), 0) / (double)p->axis[a].out;
     }
     return p->element_bytes[OPERAND_SAVED] == 1 && inside < 1 - MANY;
-}
-
-/* Whether each row of taps of n windows is a row of cells without gaps. */
-static bool are_pairs(const tarn_problem *p)
-{
-    const tarn_axis *axis = &p->axis[p->spatial - 1];
-    int last = p->spatial - 1;
-    return p->lanes == 1 && axis->kernel == 2 &&
-           (axis->adaptive || (axis->stride == 2 && axis->dilation == 1)) &&
-           p->stride[TARN_GX][last] == 1 && p->stride[TARN_GY][last] == 1 &&
-           p->stride[OPERAND_SAVED][last] == 1;
-}
-
-static bool put_pairs_fit(const apart_job *j, int64_t n)
-{
-    int64_t sum_bytes = j->p->dtype == TARN_F64 ? 8 : 4;
-    return j->pairs && n >= j->ops->vector_bytes / sum_bytes;
 }
 
 /* The row of windows that begins with `o`, up to column `end`; those in `inside` are. */
@@ -160,14 +142,10 @@ static void put_row(const apart_job *j, int64_t *o, int64_t end, range inside)
             j->slab->base[TARN_GY] + offset_of(p, TARN_GY, o) * p->element_bytes[TARN_GY];
         const uint8_t *saved =
             (const uint8_t *)j->slab->base[OPERAND_SAVED] + offset_of(p, OPERAND_SAVED, o);
-        for (int64_t tap = 0; tap < j->taps && put_pairs_fit(j, n); tap += 2)
-            j->ops->put_pairs[p->dtype](gx + j->offset[tap] * p->element_bytes[TARN_GX], saved, gy,
-                                        (int)tap, n);
         int64_t step =
             (axis->adaptive ? axis->kernel : axis->stride) * (n > 1 ? p->stride[TARN_GX][last] : 0);
-        if (!put_pairs_fit(j, n))
-            j->put(j, gx, step, saved, p->stride[OPERAND_SAVED][last], gy, p->stride[TARN_GY][last],
-                   p->lanes, n);
+        j->put(j, gx, step, saved, p->stride[OPERAND_SAVED][last], gy, p->stride[TARN_GY][last],
+               p->lanes, n);
         o[last] += n;
     }
     for (; o[last] < end; o[last]++)
@@ -245,7 +223,7 @@ static int64_t next_band(const tarn_problem *p, int64_t lo, int64_t end)
 void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                         const range *box, const tarn_row_ops *ops)
 {
-    apart_job j = {.p = p, .ops = ops, .pairs = are_pairs(p), .taps = 1};
+    apart_job j = {.p = p, .ops = ops, .taps = 1};
     j.put = p->dtype == TARN_F64   ? put_windows_F64
             : p->dtype == TARN_F32 ? put_windows_F32
             : p->dtype == TARN_F16 ? put_windows_F16

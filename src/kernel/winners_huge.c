@@ -1,7 +1,7 @@
 /* Without saved winners, where those of the windows of a single cell would not fit the stack: a
  * tile of cells at a time, for which the winners of all windows that read it are found, some at a
  * time. They are true, so that the windows of a row that one cell won are neighbours, in a chain of
- * windows that have cells in common (winners_runs.c).
+ * windows that have cells in common.
  */
 #include "winners_found.h"
 
@@ -62,7 +62,8 @@ static void add_windows(const huge_tile *t, int64_t first_tap, open_run *runs)
         o[a] = t->box.windows[a].lo;
     const char *gy = t->slab->base[TARN_GY] +
                      (offset_of(p, TARN_GY, o) + t->box.lanes.lo) * p->element_bytes[TARN_GY];
-    t->ops->read_gradients[p->dtype](t->gradients, gy, n > 1 ? p->stride[TARN_GY][last] : 1, 1, n);
+    t->ops->read_gradients[p->dtype](t->gradients, 1, gy, n > 1 ? p->stride[TARN_GY][last] : 1, 1,
+                                     n);
     for (int64_t k = 0; k < n; k++, o[last]++) {
         int64_t winner = load_winner(p, t->box.winners, k),
                 place = winner < first_tap ? -1 : place_of(t, o, winner - first_tap);
@@ -104,7 +105,7 @@ static void add_plane(huge_tile *t, int64_t first_tap)
     }
 }
 
-/* As sum_axes() of winners_runs.c. */
+/* The sums of S5 over the windows of the axes before the last two, cell by cell. */
 static void sum_axes(huge_tile *t, int axis, int64_t tap)
 {
     const tarn_axis *along = &t->p->axis[axis];
@@ -146,7 +147,7 @@ static void fill_tile(huge_tile *t)
         char *to = t->slab->base[TARN_GX] +
                    (offset_of(p, TARN_GX, cell) + t->box.lanes.lo) * p->element_bytes[TARN_GX];
         t->ops->write_gradients[p->dtype](to, columns > 1 ? p->stride[TARN_GX][last] : 1, sums, 1,
-                                          columns);
+                                          1, columns);
         if (last > 0)
             cell[last - 1]++;
     }
