@@ -115,7 +115,7 @@ static range windows_inside(const tarn_axis *axis, range cells)
 /* Windows at a border are put one by one. */
 bool tarn_borders_are_many(const tarn_problem *p)
 {
-    const double MANY = 1.0 / 4;
+    const double MANY = 1.0 / 12;
     double inside = 1;
     for (int a = 0; a < p->spatial; a++) {
         range windows = windows_inside(&p->axis[a], (range){0, p->axis[a].size});
