@@ -170,7 +170,7 @@ check-mutation: ## Small changes to the library, one at a time, that tests must 
 	tools/mutate.py --count $(MUTANTS)
 
 KILLS ?= 20
-check-pyramid: ## Kill the drivers and workers of pyramids, again and again (KILLS=20)
+check-pyramid: ## Kill the drivers and workers of pyramids, again and again (KILLS=20); check metadata against the strict schema
 	@tools/setup.sh build python
 	@tools/python.sh pyramid $(KILLS)
 

@@ -7,7 +7,7 @@
 #   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
 #   dask     install, and run the long tests of tarn.dask
 #   mpi      install, and run examples/mpi_pool.py on 1, 2, 4 and 7 ranks
-#   pyramid  install, and kill drivers and workers of pyramids, so many times (20)
+#   pyramid  install, and kill drivers and workers of pyramids, so many times (20); check their metadata
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -77,9 +77,10 @@ dask)
     $venv/python -m pytest -q python/tests/scale/killed_worker.py
     ;;
 pyramid)
-    need pytest zarr distributed
+    need pytest zarr distributed ngff-zarr jsonschema
     install build/python
     $venv/python -m pytest -q python/tests/test_pyramid_kill.py --kills "${2:-20}"
+    $venv/python -m pytest -q python/tests/scale/strict_schema.py
     ;;
 *)
     sed -n '2,10s/^# //p' "$0" >&2

@@ -33,8 +33,8 @@ LEVELS = 4
 CASES = {
     "u16": ((512, 512), "u2", (64, 64, 64), None, None),
     "f32": ((600, 520), "f4", (16, 200, 130), None, None),
-    "u8 shards": ((512, 640), "u1", (32, 64, 64), (128, 128, 128), None),
-    "u16 zstd": ((450, 700), "u2", (50, 90, 70), None, "zstd"),
+    "u8 shards": ((504, 648), "u1", (32, 64, 64), (128, 128, 128), None),
+    "u16 zstd": ((440, 696), "u2", (50, 90, 70), None, "zstd"),
 }
 ODD = (61, 83, 95)  # no size is a multiple of anything
 CHUNKINGS = ((64, 96, 96), (16, 16, 16), (7, 30, 11))
@@ -81,7 +81,8 @@ def make_volume(folder, mib, case):
     """Photon counts, as cameras give them: noise over a background."""
     plane, dtype, chunks, shards, codec = CASES[case]
     path = os.path.join(folder, "source")
-    depth = mib * 2**20 // (numpy.dtype(dtype).itemsize * math.prod(plane)) // 2 * 2
+    planes = mib * 2**20 // (numpy.dtype(dtype).itemsize * math.prod(plane))
+    depth = planes // 8 * 8  # tinybrain wants even sizes on each level
     compressors = zarr.codecs.ZstdCodec(level=1) if codec else None
     array = zarr.create_array(path, shape=(depth, *plane), dtype=dtype, chunks=chunks, shards=shards,
                               compressors=compressors, overwrite=True)

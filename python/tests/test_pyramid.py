@@ -14,7 +14,7 @@ import zarr
 
 import tarn
 import tarn.pyramid
-from tarn.pyramid import RequestError, WorkError, command, journal, plan, source, write
+from tarn.pyramid import RequestError, WorkError, command, driver, journal, plan, source, write
 from tarn.pyramid.chunks import Foreign, open_array
 
 DTYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
@@ -107,8 +107,9 @@ def write_tightly(*words, **options):
 
 
 @pytest.mark.parametrize("case", range(30))
-def test_levels(case, tmp_path, seed):
+def test_levels(case, tmp_path, seed, monkeypatch):
     rng = numpy.random.default_rng([seed, case])
+    monkeypatch.setattr(plan, "PART_BYTES", 1 << (case % 2 * 18))
     axes = pick(rng, "yx", "zyx", "cyx", "tyx", "czyx", "tcyx", "tczyx")
     shape = tuple(int(rng.integers(1, 4 if a in "tc" else 40 if len(axes) < 4 else 14)) for a in axes)
     x = random_cells(rng, shape, pick(rng, *DTYPES))
@@ -175,6 +176,21 @@ def test_large_npy_is_mapped_in_parts(tmp_path, monkeypatch):
         box = ((1, 6), (3, 11), (2, 9))
         part = source.Mapped(tmp_path / "x.npy").read(box)
         assert (part == x[tuple(slice(*span) for span in box)]).all()
+
+
+def resident_file_pages():
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("RssFile"))
+
+
+def test_large_npy_leaves_memory_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "MAPPED_BYTES", 1 << 20)
+    numpy.lib.format.open_memmap(tmp_path / "x.npy", "w+", "u2", (512, 256, 256))  # 64 MiB
+    mapped = source.Mapped(tmp_path / "x.npy")
+    before = resident_file_pages()
+    for y in (64, 128):  # boxes whose rows end where the system has mapped more than was asked for
+        mapped.read(((0, 512), (y, y + 40), (0, 30)))
+        assert resident_file_pages() - before < 4 << 20
 
 
 # ---- Metadata -----------------------------------------------------------------------------------
@@ -287,10 +303,21 @@ def test_fill_values_have_no_bytes(tmp_path):
     assert there == {"0/0/0": chunk + index, "1/1/0": 3 * chunk + index, "1/1/1": 3 * chunk + index}
 
 
+@pytest.mark.parametrize("codec", ["none", "zstd:1", "gzip:1", "blosc:1"])
+def test_chunks_are_what_zarr_writes(tmp_path, codec):
+    x = random_cells(numpy.random.default_rng(17), (61, 45), "u2")
+    x[:24, :24] = 7
+    words = {"shape": x.shape, "dtype": "u2", "fill_value": 7}
+    zarr.create_array(tmp_path / "x", chunks=(20, 20), **words)[...] = x
+    write(tmp_path / "x", tmp_path / "out", workers=1, levels=1, chunks={"y": 8, "x": 16}, codec=codec)
+    zarr.create_array(tmp_path / "z", chunks=(8, 16), compressors=driver._compressors(codec), **words)[...] = x
+    assert files(tmp_path / "out" / "0" / "c") == files(tmp_path / "z" / "c")
+
+
 FOREIGN = {
     "transposed": {"filters": [zarr.codecs.TransposeCodec(order=(1, 0))], "compressors": None},
     "checked": {"compressors": [zarr.codecs.Crc32cCodec()]},
-    "index first": {"shards": (32, 32), "serializer": zarr.codecs.ShardingCodec(
+    "index first": {"shards": (32, 32), "compressors": None, "serializer": zarr.codecs.ShardingCodec(
         chunk_shape=(8, 8), index_location="start")},
     "v2, order F": {"zarr_format": 2, "order": "F"},
     "v2, filter": {"zarr_format": 2, "filters": [numcodecs.Delta("u2")]},
@@ -310,16 +337,17 @@ def test_what_only_zarr_reads(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["v3 big", "v2 big", "v2 blosc", "v2 names", "v3 names", "fill"])
-def test_what_is_read_without_zarr(tmp_path, kind):
+def test_what_is_read_without_zarr(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(plan, "PART_BYTES", 1)  # one chunk is read at a time, where it lies
     x = random_cells(numpy.random.default_rng(15), (61, 45), "u2")
     x[:20, :20] = 7
-    words = {"v3 big": {"serializer": zarr.codecs.BytesCodec(endian="big")},
+    words = {"v3 big": {"serializer": zarr.codecs.BytesCodec(endian="big"), "compressors": None},
              "v2 big": {"zarr_format": 2, "dtype": ">u2"},
              "v2 blosc": {"zarr_format": 2, "compressors": numcodecs.Blosc(shuffle=2)},
              "v2 names": {"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}},
              "v3 names": {"chunk_key_encoding": {"name": "default", "separator": "."}},
              "fill": {"fill_value": 7}}[kind]
-    zarr.create_array(tmp_path / "x", shape=x.shape, chunks=(8, 9), **{"dtype": "u2"} | words)[...] = x
+    zarr.create_array(tmp_path / "x", shape=x.shape, chunks=(8, 10), **{"dtype": "u2"} | words)[...] = x
     assert not isinstance(open_array(str(tmp_path / "x")), Foreign)
     write(tmp_path / "x", tmp_path / "out", workers=1, levels=2, factor=2)
     check_levels(tmp_path / "out", x, "avg", "keep", "previous")

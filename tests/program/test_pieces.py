@@ -96,3 +96,18 @@ def test_threads_and_families_do_not_matter(good):
         good("avg", "x.npy", "-o", "y.npy", "-k7", "-s2", "-p3", *more)
         results.add((good.folder / "y.npy").read_bytes())
     assert len(results) == 1
+
+
+def test_levels_of_a_file(good):
+    """The commands that docs/program.md has for a pyramid: odd sizes, means rounded half to even."""
+    x = np.random.default_rng(0).integers(0, 65536, (3, 23, 37), "u2")
+    np.save(good.folder / "level0.npy", x)
+    for level in 1, 2, 3:
+        good("avg", f"level{level - 1}.npy", "-o", f"level{level}.npy", "--kernel", 2, "--ceil",
+             "--no-count-include-pad", "--memory", 300)
+        cells = np.pad(x.astype("i8"), ((0, 0), (0, x.shape[1] % 2), (0, x.shape[2] % 2)))
+        there = np.pad(np.ones(x.shape, "i8"), ((0, 0), (0, x.shape[1] % 2), (0, x.shape[2] % 2)))
+        total, count = (a[:, 0::2, 0::2] + a[:, 0::2, 1::2] + a[:, 1::2, 0::2] + a[:, 1::2, 1::2]
+                        for a in (cells, there))
+        x = np.load(good.folder / f"level{level}.npy")
+        assert x.dtype == "u2" and (x == np.rint(total / count)).all()

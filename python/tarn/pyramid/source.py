@@ -179,6 +179,7 @@ class Mapped:
     def read_into(self, out, box):
         inside = self._cells[tuple(slice(*span) for span in box)]
         self._copy(out.transpose(self._order), inside.transpose(self._order))
+        self._let_go(0, len(self._map))  # and of what the system mapped around the parts
 
     def _copy(self, out, part):
         """Copies part after part, and lets go of its pages; axes are in the order of the file."""
@@ -189,9 +190,13 @@ class Mapped:
             return
         out[...] = part
         start = part.__array_interface__["data"][0] - self._cells.__array_interface__["data"][0]
-        start = (start + self._offset) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._let_go(start + self._offset, span)
+
+    def _let_go(self, start, size):
+        """These bytes stay in the cache of files; they no longer count as ours."""
         if hasattr(self._map, "madvise"):
-            self._map.madvise(mmap.MADV_DONTNEED, start, span + mmap.PAGESIZE)
+            page = start // mmap.PAGESIZE * mmap.PAGESIZE
+            self._map.madvise(mmap.MADV_DONTNEED, page, start - page + size)
 
 
 # ---- Axes ---------------------------------------------------------------------------------------

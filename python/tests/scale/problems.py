@@ -16,7 +16,7 @@ INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 
 def random_pool(rng, ndim, sizes):
     """Any operator and window, paddings longer than windows too."""
-    op = rng.choice(["max", "min", "avg", "smooth", "lp"], p=[0.25, 0.15, 0.4, 0.1, 0.1])
+    op = rng.choice(["max", "min", "avg", "smooth", "lp", "mode"], p=[0.25, 0.15, 0.35, 0.1, 0.1, 0.05])
     words = [op]
     rule = rng.choice(["sliding", "adaptive", "global"], p=[0.6, 0.2, 0.2])
     if rule == "sliding":
@@ -58,10 +58,15 @@ def random_problem(rng):
     sizes = rng.integers(1, (40, 18, 10)[ndim - 1], ndim)
     shape = (*rng.integers(1, 4, rng.integers(0, 3)), *sizes)
     pool = random_pool(rng, ndim, sizes)
-    floating = pool.op in (tarn._core.SMOOTH, tarn._core.LP) or rng.random() < 0.7
+    weighs, counts = pool.op in (tarn._core.SMOOTH, tarn._core.LP), pool.op == tarn._core.MODE
+    floating = weighs or (not counts and rng.random() < 0.7)
     dtype = FLOATS[rng.integers(4)] if floating else INTEGERS[rng.integers(8)]
     x = random_values(rng, tuple(map(int, shape)), dtype)
-    return pool, x
+    if weighs or rng.random() < 0.7:
+        return pool, x
+    skipped = numpy.nan if floating else int(x.flat[0])
+    x[rng.random(x.shape) < 0.4] = skipped
+    return tarn.Pool.parse(f"{pool.text} skip={skipped} min={rng.integers(0, 4)}"), x
 
 
 def random_chunks(rng, shape):
@@ -92,6 +97,8 @@ def digest(array):
 def comes_apart(pool, pass_):
     if pool.window != "global":
         return True
+    if pool.skips:
+        return False
     if pool.op in (tarn._core.MAX, tarn._core.MIN):
         return pass_ in ("forward", "indices") or (pass_ == "jvp" and pool.keeps_winners)
     return pool.op == tarn._core.AVG
