@@ -7,6 +7,7 @@ or packed by zstd, gzip or blosc, in shards or not; what else a source may be is
 
 import contextlib
 import functools
+import gzip
 import itertools
 import json
 import math
@@ -90,9 +91,18 @@ def _numcodec(codec):
     facts = dict(codec.get("configuration", {}))
     if codec["name"] not in ("zstd", "gzip", "blosc"):
         return None
+    if codec["name"] == "gzip":
+        return _Gzip(**facts)
     if "shuffle" in facts:
         facts["shuffle"] = ("noshuffle", "shuffle", "bitshuffle").index(facts["shuffle"])
     return numcodecs.get_codec({"id": codec["name"], **facts})
+
+
+class _Gzip(numcodecs.GZip):
+    """Without the time of day, so that the same cells have the same bytes."""
+
+    def encode(self, buf):
+        return gzip.compress(buf, self.level, mtime=0)
 
 
 def _layout_v2(facts):
