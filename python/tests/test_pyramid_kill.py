@@ -47,7 +47,7 @@ def start(straight, out, *words):
 
 
 def finish(process):
-    out, error = process.communicate(timeout=120)
+    out, error = process.communicate()
     assert process.returncode == 0, error
     return json.loads(out.splitlines()[-1])
 
@@ -200,7 +200,7 @@ def test_cluster_with_a_killed_worker(straight, tmp_path, kills, seed):
             units = [(line["level"], tuple(line["unit"])) for line in seen]
             assert len(units) == len(set(units))
             with Client(cluster) as client:
-                client.wait_for_workers(2, timeout=120)
+                client.wait_for_workers(2)
 
 
 def test_no_scheduler(straight, tmp_path):
