@@ -324,6 +324,8 @@ static double worth_of_row_step(const tarn_problem *problem, bool codes)
               : problem->lanes > 1                                  ? FEW_CHANNELS
               : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
                                                                     : TURNED;
+    if (way == CHANNELS && problem->op == TARN_AVG && problem->element_bytes[TARN_X] < 4)
+        return 1.5; /* rows are converted first */
     return (double)worth[way][problem->op == TARN_AVG ? 2 : codes];
 }
 
