@@ -43,6 +43,11 @@ static double asked_cost(const tarn_problem *p, const winners_cost *of, int64_t 
     return 0.2 + 0.8 * of->taps / (double)lanes * margins + joining * of->cells;
 }
 
+static double put_cost(const winners_cost *of)
+{
+    return 2 + 0.15 * of->cells;
+}
+
 static double scatter_cost(const winners_cost *of)
 {
     return 0.5 + 0.6 * of->levels * of->levels + 0.45 * of->cells;
@@ -54,12 +59,13 @@ void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begi
     enum { FEW_TAPS = 9 };
     int64_t lanes = ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4);
     winners_cost of = cost_of(p);
-    bool apart = of.levels == 0;
+    bool apart = of.levels == 0, puts = apart && !tarn_borders_are_many(p);
     if (tarn_pixels_can_ask(p, ops) && (!apart || of.taps <= FEW_TAPS))
         tarn_ask_pixels(p, t, begin, end, box, ops);
-    else if (tarn_cells_can_ask(p) && asked_cost(p, &of, lanes) < scatter_cost(&of))
+    else if (tarn_cells_can_ask(p) &&
+             asked_cost(p, &of, lanes) < (puts ? put_cost(&of) : scatter_cost(&of)))
         tarn_ask_windows(p, t, begin, end, box, ops);
-    else if (apart && !tarn_borders_are_many(p))
+    else if (puts)
         tarn_put_gradients(p, t, begin, end, box, ops);
     else
         tarn_scatter_gradients(p, t, begin, end, box, ops);
