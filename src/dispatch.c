@@ -83,7 +83,7 @@ static bool has_fast_avx512(const cpu *c)
 /* The families of kernels that this CPU can run. */
 static uint32_t detect(void)
 {
-    uint32_t mask = TARN_ISA_SPEC | (HAVE_PORTABLE ? TARN_ISA_PORTABLE : 0);
+    uint32_t mask = TARN_ISA_SPEC | TARN_ISA_PORTABLE;
 #if HAVE_AVX2
     const cpu found = ask_cpu();
     if (has_avx2(&found))

@@ -14,13 +14,6 @@
 
 #include "tarn.h"
 
-/* Row operations take bytes out of vectors by their place, which is that of little-endian machines. Others have
- * the specification alone: the same bits, without vectors. */
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define HAVE_PORTABLE 0
-#else
-#define HAVE_PORTABLE 1
-#endif
 #if defined(__x86_64__) && !defined(TARN_NO_AVX2)
 #define HAVE_AVX2 1
 #else

@@ -335,14 +335,9 @@ static forward_row fold_axis(forward_state *s, int axis, forward_row to)
 /* n integers of `bytes` bytes, of the low bytes of `value`. */
 static void fill_integers(char *to, uint64_t value, int64_t bytes, int64_t n)
 {
-    uint8_t one = (uint8_t)value;
-    uint16_t two = (uint16_t)value;
-    uint32_t four = (uint32_t)value;
-    const void *from = bytes == 1   ? (void *)&one
-                       : bytes == 2 ? (void *)&two
-                       : bytes == 4 ? (void *)&four
-                                    : &value;
-    forward_fill(to, from, bytes, n);
+    uint64_t element;
+    put_integer(&element, value, bytes);
+    forward_fill(to, &element, bytes, n);
 }
 
 /* Elements [from,end) of a row take no part: +0 in sums, the least key in extremes. */

@@ -110,7 +110,7 @@ static void clear_lane(const lanes_plan *plan, char *to, int lane, int64_t n)
     uint64_t element = outside(plan);
     to += lane * plan->element;
     for (; n > 0; n--, to += plan->width * plan->element)
-        memcpy(to, &element, (size_t)plan->element);
+        put_integer(to, element, plan->element);
 }
 
 /* Rows of x from cell c on, lane by lane; returns which lanes have none, as c[0] lies outside. */
@@ -242,8 +242,7 @@ static void set_spans(lanes_state *s, const lanes_box *box)
 
 static void put_code(const lanes_plan *plan, char *to, int64_t tap)
 {
-    uint64_t code = (uint64_t)tap ^ UINT64_C(1) << (8 * plan->bytes - 1);
-    memcpy(to, &code, (size_t)plan->bytes);
+    put_integer(to, (uint64_t)tap ^ UINT64_C(1) << (8 * plan->bytes - 1), plan->bytes);
 }
 
 /* The taps of the axes before the last in their order, from those of the first axis on. */

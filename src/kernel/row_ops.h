@@ -394,4 +394,13 @@ extern const tarn_row_ops tarn_avx2_row_ops;
 extern const tarn_row_ops tarn_avx512_row_ops;
 #endif
 
+/* The low `bytes` bytes of a number, as an integer of that width has them in memory. */
+static inline void put_integer(void *to, uint64_t value, int64_t bytes)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value <<= 64 - 8 * bytes;
+#endif
+    memcpy(to, &value, (size_t)bytes);
+}
+
 #endif
