@@ -1,13 +1,12 @@
 /* The command line, read by the table of options. */
-#define _DEFAULT_SOURCE /* sysconf(_SC_PHYS_PAGES) */
 #include "tool.h"
 #include "../src/checked.h"
+#include "../src/io/region.h"
 #include "../src/suggest.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct {
     int argc, at;
@@ -216,7 +215,7 @@ bool tool_read_memory(const tool_call *call, int64_t *memory, tarn_complaint *co
 {
     if (tool_given(call, OPTION_MEMORY))
         return tool_read_size(call, OPTION_MEMORY, memory, complaint);
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    *memory = pages > 0 && page > 0 ? (int64_t)pages / 4 * page : INT64_C(1) << 28;
+    int64_t all = tarn_region_machine_memory();
+    *memory = all > 0 ? all / 4 : INT64_C(1) << 28;
     return true;
 }

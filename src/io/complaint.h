@@ -17,7 +17,11 @@ typedef struct tarn_complaint {
     char message[400]; /* one sentence, without place */
 } tarn_complaint;
 
+#if defined(__MINGW32__) && !defined(__clang__) /* "printf" is Microsoft's older one there */
+#define TARN_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
+#else
 #define TARN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#endif
 
 /* Each fills the complaint, keeping file and option if they are set already, and returns false. */
 bool tarn_complain(tarn_complaint *complaint, int status, const char *format, ...)

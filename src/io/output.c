@@ -1,6 +1,7 @@
-#define _GNU_SOURCE /* O_TMPFILE, fallocate */
+#define _GNU_SOURCE /* O_TMPFILE, fallocate: Linux has them, macOS does not */
 #define _FILE_OFFSET_BITS 64
 #include "output.h"
+#ifndef _WIN32 /* which has output_windows.c */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,6 +133,9 @@ static const char *link_to(int file, char link[64])
 /* A file that has no name yet; false if the system has none, or could not name it later. */
 static bool open_nameless(tarn_output *o)
 {
+#ifndef O_TMPFILE
+    return (void)o, false;
+#else
     char folder[OUTPUT_PATH], link[64];
     o->file = open(folder_of(o, folder), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (o->file < 0 || access(link_to(o->file, link), F_OK) == 0)
@@ -139,6 +143,7 @@ static bool open_nameless(tarn_output *o)
     close(o->file);
     o->file = -1;
     return false;
+#endif
 }
 
 /* A new file beside the output: without a name if the system can, else under one that is removed on
@@ -162,8 +167,12 @@ static bool prepare(const tarn_output *o, const struct stat *replaced, int64_t b
 {
     if (replaced)
         (void)!fchmod(o->file, replaced->st_mode & 07777);
+#ifdef FALLOC_FL_KEEP_SIZE
     return bytes == 0 || fallocate(o->file, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 ||
            (errno != ENOSPC && errno != EFBIG && errno != EDQUOT);
+#else
+    return (void)bytes, true;
+#endif
 }
 
 static bool open_beside(tarn_output *o, const struct stat *replaced, int64_t bytes,
@@ -354,3 +363,5 @@ void tarn_output_abandon(tarn_output *output)
     output->file = -1;
     unblock_signals(&before);
 }
+
+#endif

@@ -1,6 +1,7 @@
-#define _DEFAULT_SOURCE /* madvise, mkostemp */
+#define _DEFAULT_SOURCE /* madvise */
 #define _FILE_OFFSET_BITS 64
 #include "region.h"
+#ifndef _WIN32 /* which has region_windows.c */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +41,16 @@ static bool map(int file, size_t size, int protection, tarn_region *region)
     return true;
 }
 
+/* Room on the disk; 0, or why not. macOS cannot reserve it: there a full disk ends the program. */
+static int reserve(int file, off_t size)
+{
+#ifdef __APPLE__
+    return ftruncate(file, size) == 0 ? 0 : errno;
+#else
+    return posix_fallocate(file, 0, size);
+#endif
+}
+
 bool tarn_region_create(size_t size, int64_t memory, tarn_region *region, tarn_complaint *complaint)
 {
     if (size > (size_t)INT64_MAX)
@@ -53,7 +64,7 @@ bool tarn_region_create(size_t size, int64_t memory, tarn_region *region, tarn_c
     int file = open_unlinked();
     if (file < 0)
         return tarn_complain_errno(complaint, "TMPDIR", "no temporary file for decoded data");
-    int failed = posix_fallocate(file, 0, (off_t)size);
+    int failed = reserve(file, (off_t)size);
     bool mapped = !failed && map(file, size, PROT_READ | PROT_WRITE, region);
     errno = failed ? failed : errno;
     int reason = errno;
@@ -192,3 +203,11 @@ void tarn_region_is_done(const tarn_region *region, size_t begin, size_t end)
 {
     advise(region, begin, end, MADV_DONTNEED);
 }
+
+int64_t tarn_region_machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+}
+
+#endif

@@ -31,4 +31,7 @@ void tarn_region_close(tarn_region *region);
 void tarn_region_will_need(const tarn_region *region, size_t begin, size_t end);
 void tarn_region_is_done(const tarn_region *region, size_t begin, size_t end);
 
+/* Bytes of memory that the machine has; 0 if the system does not tell. */
+int64_t tarn_region_machine_memory(void);
+
 #endif
