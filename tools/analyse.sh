@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-sources=$(ls src/*.c src/graph/*.c src/io/*.c tool/*.c | grep -vE '/(error|complaint).c$') # told by tools/analysis.h
+sources=$(ls src/*.c src/graph/*.c src/io/*.c tool/*.c | grep -vE '/(error|complaint|.*_windows).c$') # told by tools/analysis.h
 flags=(-std=c11 -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 -ffp-contract=off -D_GNU_SOURCE= -include tools/analysis.h)
 out=build/analysis
 mkdir -p $out

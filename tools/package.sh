@@ -14,7 +14,7 @@ fail() {
 part() { sed -n "s/^#define TARN_VERSION_$1 \([0-9]*\).*/\1/p" include/tarn.h; }
 version=$(part MAJOR).$(part MINOR).$(part PATCH)
 name=tarn-$version
-jobs=$(nproc)
+jobs=${JOBS:-$(nproc)}
 
 dist() {
     mkdir -p build/dist
