@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/setup.sh <group>...     groups: build python test pictures docs coverage analysis format bench peers counts
-#                                              population pyramid neon avx512 machines explorer node browser mpi deb abi
+#                                              population pyramid neon avx512 machines explorer node browser mpi deb abi amalgamation
 # Installs the Debian packages that are missing, and says nothing if none is. The groups peers and population also
-# make a Python environment in build/peers, the group pyramid one in build/pyramid, the groups test and docs one in build/venv, the group avx512 a Linux in build/bochs.
+# make a Python environment in build/peers, the group pyramid one in build/pyramid, the groups test, docs and amalgamation one in build/venv, the group avx512 a Linux in build/bochs.
 set -eu
 
 missing=
@@ -108,7 +108,7 @@ make_bochs() {
     unpack "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
 }
 
-[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|machines|explorer|node|browser|mpi|deb|abi>...'
+[ $# -gt 0 ] || fail 'usage: tools/setup.sh <build|python|test|pictures|docs|coverage|analysis|format|bench|peers|counts|population|pyramid|neon|avx512|machines|explorer|node|browser|mpi|deb|abi|amalgamation>...'
 for group; do
     case $group in
     build)
@@ -205,6 +205,7 @@ for group; do
         need fakeroot has fakeroot
         ;;
     abi) need abigail-tools has abidiff ;;
+    amalgamation) need python3-venv python3 -c 'import ensurepip, venv' ;;
     explorer)
         need python3 has python3
         need clang has clang
@@ -222,8 +223,11 @@ case " $* " in
 *' test '*)
     need_clang_runtimes
     install_missing
-    make_venv 'numpy, pytest' numpy pytest
+    make_venv 'numpy, pytest, clang.cindex' numpy pytest libclang
     ;;
+esac
+case " $* " in
+*' amalgamation '*) make_venv 'clang.cindex' libclang ;;
 esac
 case " $* " in
 *' docs '*) make_venv 'sphinx, furo, myst_parser, sphinx_copybutton' sphinx furo myst-parser sphinx-copybutton ;;
