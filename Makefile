@@ -15,7 +15,7 @@ unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
 .PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz check-torch-suites check-wheel \
     check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
-    bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install dist amalgamation test-dist deb check-abi docs format clean help
+    bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install dist amalgamation test-amalgamation test-dist deb check-abi docs format clean help
 
 # Without tests a build needs no more than cmake and a C compiler: gcc, or what CC names. CMake keeps the compiler of a folder, so another
 # one starts it anew.
@@ -245,6 +245,12 @@ dist: ## Write a source tarball of what is committed to build/dist/
 amalgamation: ## Write the library as one tarn.c and its headers to build/amalgamation/
 	@tools/setup.sh amalgamation
 	build/venv/bin/python tools/amalgamate.py build/amalgamation
+
+test-amalgamation: ## Compile that file with gcc and clang, whole and in part, and compare its bits with those of the library
+	@tools/setup.sh build test
+	cmake --preset release -DTARN_TESTS=ON
+	$(build) --target hashes
+	tests/amalgamation.sh full
 
 test-dist: ## Build from the source tarball, and run what was built
 	@tools/setup.sh build

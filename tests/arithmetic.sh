@@ -25,5 +25,13 @@ for compiler in gcc clang; do
     for flags in '-O2 -funsafe-math-optimizations' '-O3 -fassociative-math -fno-signed-zeros -fno-trapping-math' '-O2 -fno-signed-zeros'; do
         finds "$compiler" "$flags" || { echo "$compiler $flags: not noticed" >&2 && exit 1; }
     done
+    for flags in -ffast-math -Ofast -ffinite-math-only; do
+        ! $compiler "$flags" -w -Iinclude -c src/arithmetic.c -o "$tmp/arithmetic.o" 2>/dev/null ||
+            { echo "$compiler $flags: compiles" >&2 && exit 1; }
+    done
 done
+if [ "$(uname -m)" = x86_64 ]; then # gcc obeys the pragma of scalar.h
+    ! finds gcc '-O3 -ffp-contract=fast -mfma' || { echo 'gcc -ffp-contract=fast: changes arithmetic' >&2 && exit 1; }
+    finds clang '-O3 -ffp-contract=fast -mfma' || { echo 'clang -ffp-contract=fast: not noticed' >&2 && exit 1; }
+fi
 finds clang '-O3 -freciprocal-math' || { echo 'clang -freciprocal-math: not noticed' >&2 && exit 1; }
