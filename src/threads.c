@@ -2,6 +2,7 @@
  * when the first pass asks for it. Threads sleep between passes and never spin, so that a busy
  * machine does not stall them; a child of fork() starts with none. */
 #define _POSIX_C_SOURCE 200809L
+#define _DARWIN_C_SOURCE /* macOS hides the number of processors otherwise */
 #include "executor.h"
 
 #include <stdbool.h>
