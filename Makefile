@@ -250,7 +250,7 @@ test-amalgamation: ## Compile that file with gcc and clang, whole and in part, a
 	@tools/setup.sh build test
 	cmake --preset release -DTARN_TESTS=ON
 	$(build) --target hashes
-	tests/amalgamation.sh full
+	tools/test_amalgamation.sh full
 
 test-dist: ## Build from the source tarball, and run what was built
 	@tools/setup.sh build

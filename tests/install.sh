@@ -83,27 +83,6 @@ consume() { # consume <name> <cmake arguments>
     "$tmp/$name/static"
 }
 consume find_package -DCMAKE_PREFIX_PATH="$tmp/moved" -DTARN_VERSION="$version"
-echo '-- a project in C++ alone'
-mkdir "$tmp/cxx"
-cat >"$tmp/cxx/CMakeLists.txt" <<'CMAKE'
-cmake_minimum_required(VERSION 3.20)
-project(cxx LANGUAGES CXX)
-find_package(tarn CONFIG REQUIRED)
-add_executable(static consumer.cpp)
-target_link_libraries(static PRIVATE tarn::static)
-CMAKE
-cat >"$tmp/cxx/consumer.cpp" <<'CXX'
-#include <tarn.h>
-int main()
-{
-    tarn_pool pool = tarn_max_pool2d(2, 2, 2);
-    return pool.op != TARN_MAX;
-}
-CXX
-{ cmake -S "$tmp/cxx" -B "$tmp/cxx/build" -DCMAKE_PREFIX_PATH="$tmp/moved" && cmake --build "$tmp/cxx/build"; } >"$tmp/log" 2>&1 ||
-    { cat "$tmp/log" && fail 'a project without C does not build'; }
-"$tmp/cxx/build/static"
-
 case $CC in *clang*) exit 0 ;; esac # the rest compiles the library again; one compiler will do
 
 # All of it is compiled elsewhere; this is the smallest library that serves the consumer.

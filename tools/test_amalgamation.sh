@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tests/amalgamation.sh [full]
+# usage: tools/test_amalgamation.sh [full]
 # The library as one file: gcc and clang read it without a warning, also with parts left out. full: it is compiled, which takes minutes, and
 # gives the bits of the build.
 set -euo pipefail
