@@ -191,8 +191,9 @@ static bool load_windows(asked_job *j, const range *strides)
     bool same = true, any = true;
     const int64_t *steps[2] = {j->stride[OPERAND_SAVED], j->stride[TARN_GY]};
     for (int a = 0; a < AXES; a++) {
+        range reading = tarn_windows_reading(&j->axis[a], j->cells[a]); /* there may be no others */
         int64_t first = strides[a].lo - j->back[a];
-        some[a] = (range){max_i64(0, -first), min_i64(j->axis[a].out, strides[a].hi) - first};
+        some[a] = (range){reading.lo - first, reading.hi - first};
         any &= length(some[a]) > 0;
         same &= some[a].lo == j->loaded[a].lo && some[a].hi == j->loaded[a].hi;
         at += some[a].lo * j->pitch[a];
