@@ -1,6 +1,8 @@
 /* The engine: which way is taken. See winners.h. */
 #include "winners.h"
 
+#include <float.h>
+
 /* Numbers of taps and places in scratch have 32 bits. */
 static bool numbers_fit(const tarn_problem *p)
 {
@@ -17,16 +19,17 @@ static bool numbers_fit(const tarn_problem *p)
            taps <= MOST / (p->axis[last].adaptive ? 1 : p->axis[last].dilation);
 }
 
-/* ---- The way that takes least, in about nanoseconds for each window ------------------------- */
+/* ---- The way that takes least, in about nanoseconds for each window and channel ------------- */
 
 typedef struct winners_cost {
     double taps, cells; /* for each window */
     int levels;         /* axes on which a cell may have two windows */
+    double lanes;       /* of a vector of sums */
 } winners_cost;
 
-static winners_cost cost_of(const tarn_problem *p)
+static winners_cost cost_of(const tarn_problem *p, const tarn_row_ops *ops)
 {
-    winners_cost of = {1, 1, 0};
+    winners_cost of = {1, 1, 0, (double)ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4)};
     for (int a = 0; a < p->spatial; a++) {
         of.taps *= (double)p->axis[a].kernel;
         of.cells *= (double)p->axis[a].size / (double)p->axis[a].out;
@@ -35,12 +38,19 @@ static winners_cost cost_of(const tarn_problem *p)
     return of;
 }
 
-static double asked_cost(const tarn_problem *p, const winners_cost *of, int64_t lanes)
+/* A pixel is found once for all its channels; each of its windows takes a vector operation. */
+static double pixels_cost(const tarn_problem *p, const winners_cost *of)
 {
-    int64_t stride = p->axis[p->spatial - 1].stride;
+    return of->cells * (12 / (double)p->lanes + 0.15) + 0.85 * of->taps / of->lanes;
+}
+
+static double asked_cost(const tarn_problem *p, const winners_cost *of)
+{
+    const tarn_axis *row = &p->axis[p->spatial - 1];
+    int64_t stride = row->out > 1 ? row->stride : row->size;
     double joining = stride == 1 ? 0.2 : stride == 2 ? 0.35 : 1;
     double margins = p->spatial < 3 ? 1 : p->lanes == 1 ? 1.5 : 2.5;
-    return 0.2 + 0.8 * of->taps / (double)lanes * margins + joining * of->cells;
+    return 1.6 + 0.8 * of->taps / of->lanes * margins + joining * of->cells;
 }
 
 static double put_cost(const winners_cost *of)
@@ -50,22 +60,22 @@ static double put_cost(const winners_cost *of)
 
 static double scatter_cost(const winners_cost *of)
 {
-    return 0.5 + 0.6 * of->levels * of->levels + 0.45 * of->cells;
+    return 0.5 + 2 * of->levels + 0.45 * of->cells;
 }
 
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops)
 {
-    enum { FEW_TAPS = 9 };
-    int64_t lanes = ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4);
-    winners_cost of = cost_of(p);
-    bool apart = of.levels == 0, puts = apart && !tarn_borders_are_many(p);
-    if (tarn_pixels_can_ask(p, ops) && (!apart || of.taps <= FEW_TAPS))
+    winners_cost of = cost_of(p, ops);
+    bool apart = of.levels == 0;
+    double rest = apart ? put_cost(&of) : scatter_cost(&of);
+    double pixels = tarn_pixels_can_ask(p, ops) ? pixels_cost(p, &of) : DBL_MAX;
+    double asked = tarn_cells_can_ask(p) ? asked_cost(p, &of) : DBL_MAX;
+    if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, ops);
-    else if (tarn_cells_can_ask(p) &&
-             asked_cost(p, &of, lanes) < (puts ? put_cost(&of) : scatter_cost(&of)))
+    else if (asked < rest)
         tarn_ask_windows(p, t, begin, end, box, ops);
-    else if (puts)
+    else if (apart)
         tarn_put_gradients(p, t, begin, end, box, ops);
     else
         tarn_scatter_gradients(p, t, begin, end, box, ops);

@@ -83,10 +83,7 @@ static inline bool tarn_next_box(range *cells, const range *all, const int64_t *
     return false;
 }
 
-/* Whether no cell has two windows; then the gradients of some units, as tarn_run_winners(). */
-bool tarn_windows_lie_apart(const tarn_problem *p);
-/* ... and whether many are at a border, where that takes long. */
-bool tarn_borders_are_many(const tarn_problem *p);
+/* The gradients of windows of which no two have a cell in common, as tarn_run_winners(). */
 void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                         const range *box, const tarn_row_ops *ops);
 

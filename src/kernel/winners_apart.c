@@ -21,14 +21,6 @@ struct apart_job {
     int64_t offset[MOST_OFFSETS]; /* of a tap, from the first one, in elements of gx */
 };
 
-bool tarn_windows_lie_apart(const tarn_problem *p)
-{
-    for (int a = 0; a < p->spatial; a++)
-        if (tarn_windows_overlap(&p->axis[a]))
-            return false;
-    return true;
-}
-
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
 /* The bits of +0 plus a gradient [S5]: other zeros, and other NaNs, than that [S6]. */
@@ -112,19 +104,8 @@ static range windows_inside(const tarn_axis *axis, range cells)
         min_i64(floor_div(cells.hi + axis->lo - extent_of(axis), axis->stride) + 1, axis->out)};
 }
 
-/* Windows at a border are put one by one. */
-bool tarn_borders_are_many(const tarn_problem *p)
-{
-    const double MANY = 1.0 / 12;
-    double inside = 1;
-    for (int a = 0; a < p->spatial; a++) {
-        range windows = windows_inside(&p->axis[a], (range){0, p->axis[a].size});
-        inside *= (double)max_i64(length(windows), 0) / (double)p->axis[a].out;
-    }
-    return p->element_bytes[OPERAND_SAVED] == 1 && inside < 1 - MANY;
-}
-
-/* The row of windows that begins with `o`, up to column `end`; those in `inside` are. */
+/* The row of windows that begins with `o`, up to column `end`; those in `inside` are. Windows at a
+ * border are put one by one. */
 static void put_row(const apart_job *j, int64_t *o, int64_t end, range inside)
 {
     const tarn_problem *p = j->p;
