@@ -99,12 +99,14 @@ static bool has_two_layouts(const bench_case *c)
 
 static void open_layout(experiment *e, const settings *s, const char *layout)
 {
-    static const char *const names[] = {[1] = "portable", [3] = "avx2", [4] = "avx512"}; /* by bit of the mask */
+    static const char *const names[] = {
+        [1] = "portable", [3] = "avx2", [4] = "avx512"}; /* by bit of the mask */
     uint32_t available = tarn_isa_available();
     if (!s->families)
         open_case(e, layout, "best", 0, s->threads);
     for (int bit = 1; s->families && bit < (int)(sizeof names / sizeof names[0]); bit++)
-        if (names[bit] && (available >> bit & 1)) /* a family need not have all kernels: those before it help */
+        if (names[bit] &&
+            (available >> bit & 1)) /* a family need not have all kernels: those before it help */
             open_case(e, layout, names[bit], (UINT32_C(2) << bit) - 1, s->threads);
     if (e->cases == 0)
         bench_stop(e->row->name, "no kernel family to measure: see TARN_ISA");

@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 /* Nanoseconds of `repeats` times reading and writing that many bytes, with `threads` threads;
- * with stores that bypass the caches if `bypass`. Both kinds are measured: the better is the bound. */
+ * with stores that bypass the caches if `bypass`. Both kinds are measured: the better is the
+ * bound. */
 double bench_bound(size_t read, size_t written, int threads, bool bypass, long repeats);
 
 #endif

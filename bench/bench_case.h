@@ -26,12 +26,13 @@ double bench_now(void);
 /* Memory on page boundaries, in huge pages where the system has them, all of it touched. */
 void *bench_allocate(size_t bytes);
 
-/* Plans `problem`, serially and for `threads` threads, with the kernel families of the mask `isa` (0: all). */
+/* Plans `problem`, serially and for `threads` threads, with the kernel families of the mask `isa`
+ * (0: all). */
 bench_case *bench_open(const char *problem, int threads, uint32_t isa);
 void bench_close(bench_case *c);
 
-/* "fwd", "train", "indices", "jvp", "bwd", "bwd_x". A backward pass from x is "bwd" where there are no
- * winners to save. */
+/* "fwd", "train", "indices", "jvp", "bwd", "bwd_x". A backward pass from x is "bwd" where there are
+ * no winners to save. */
 const char *bench_pass_name(const bench_case *c, tarn_pass pass);
 bool bench_has(const bench_case *c, tarn_pass pass);
 

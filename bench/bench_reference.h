@@ -8,7 +8,8 @@
 /* One element of the result of a pass; `element` counts in row-major order, whatever the layout. */
 double bench_reference(const bench_case *c, tarn_pass pass, int64_t element);
 
-/* How many elements to look at, so that it takes no longer than a moment; and which: the k-th of them. */
+/* How many elements to look at, so that it takes no longer than a moment; and which: the k-th of
+ * them. */
 int64_t bench_probes(const bench_case *c, tarn_pass pass);
 int64_t bench_probe(const bench_case *c, tarn_pass pass, int64_t k);
 

@@ -1,5 +1,5 @@
-/* A graph: loaded from text or built node by node, with a node of our own; value and gradient in one
- * call; the memory it takes; a drawing for Graphviz.
+/* A graph: loaded from text or built node by node, with a node of our own; value and gradient in
+ * one call; the memory it takes; a drawing for Graphviz.
  *
  * usage: graph [file.graph]      e.g. graph examples/graphs/spp.graph | dot -Tsvg > spp.svg */
 #include "tarn_graph.h"

@@ -1,8 +1,9 @@
 /* tarn for a web page: one problem at a time, its tensors and what its windows read.
  *
- * The page writes a problem string into text(), calls open_problem(), fills tensors and runs passes.
- * Tensors lie here as the plan wants them, and are dense for the page: it counts elements in row-major
- * order, whatever the layout. Numbers that the page shows come out of here, none is computed by it.
+ * The page writes a problem string into text(), calls open_problem(), fills tensors and runs
+ * passes. Tensors lie here as the plan wants them, and are dense for the page: it counts elements
+ * in row-major order, whatever the layout. Numbers that the page shows come out of here, none is
+ * computed by it.
  */
 #include "plan.h"
 #include "scalar.h"
@@ -294,7 +295,8 @@ static double *tell_span(int a, tarn_span span, int64_t counted)
     return spans[0];
 }
 
-/* The taps of the window with coordinate o on axis a; those inside the padded extent are counted. */
+/* The taps of the window with coordinate o on axis a; those inside the padded extent are
+ * counted. */
 EXPORT(taps) double *taps(int a, int o)
 {
     const tarn_axis *axis = &plan->problem.axis[a];
@@ -372,8 +374,8 @@ EXPORT(doubles) double *doubles(int k)
     return wide;
 }
 
-/* Whole numbers: to nearest even, the greatest or least beyond the range, NaN as 0, as the program has
- * it. 2^52 + v has no room for a fraction: adding and taking it away rounds to nearest even. */
+/* Whole numbers: to nearest even, the greatest or least beyond the range, NaN as 0, as the program
+ * has it. 2^52 + v has no room for a fraction: adding and taking it away rounds to nearest even. */
 static double whole(double v, double least, double greatest)
 {
     const double room = 0x1p52;

@@ -8,21 +8,20 @@
  * Conventions that hold for every function of this header:
  *  - **Ownership.** The library owns no tensor. A view is borrowed for the call only; a plan copies
  *    what it needs and never looks at the views, the descriptor or the options again.
- *  - **Aliasing.** No two elements of a written tensor may share memory, nor may its memory, from the
- *    first byte to the last, meet that of another tensor of the call (interleaved tensors are
+ *  - **Aliasing.** No two elements of a written tensor may share memory, nor may its memory, from
+ *    the first byte to the last, meet that of another tensor of the call (interleaved tensors are
  *    refused, too). Both are checked; read-only tensors may alias each other freely.
- *  - **Arithmetic.** The bits are those of round-to-nearest with subnormals kept, whatever flush-to-zero,
- *    rounding mode or traps the caller has set: they are put aside for the run [S6].
- *  - **Stack.** A pass takes less than 66 KiB of the stack of each thread that works on it, any other
- *    call less than 96 KiB; custom nodes of a graph come on top.
- *  - **Threading.** No function keeps state between calls, except what it found out about the CPU and
- *    the compiler. A plan
- *    is immutable: any number of threads may run one plan at once.
+ *  - **Arithmetic.** The bits are those of round-to-nearest with subnormals kept, whatever
+ *    flush-to-zero, rounding mode or traps the caller has set: they are put aside for the run [S6].
+ *  - **Stack.** A pass takes less than 66 KiB of the stack of each thread that works on it, any
+ *    other call less than 96 KiB; custom nodes of a graph come on top.
+ *  - **Threading.** No function keeps state between calls, except what it found out about the CPU
+ *    and the compiler. A plan is immutable: any number of threads may run one plan at once.
  *  - **Errors.** Functions that can fail return a tarn_status and fill the caller's tarn_error (on
  *    success with TARN_OK and an empty message), which may be NULL. Everything is checked before
  *    anything is written: a failed call writes nothing but the error.
- *  - **Data.** Pointers are aligned to their element (BAD_LAYOUT otherwise) and may be NULL only for
- *    empty tensors or where a function says so.
+ *  - **Data.** Pointers are aligned to their element (BAD_LAYOUT otherwise) and may be NULL only
+ *    for empty tensors or where a function says so.
  *  - **Order.** x, y: input and output; dx, dy: their tangents; gx, gy: their cotangents.
  */
 #ifndef TARN_H
@@ -36,7 +35,8 @@ extern "C" {
 #endif
 
 #if defined(_WIN32)
-#if defined(TARN_STATIC) /* you link the static library: define this before you include the header */
+#if defined(                                                                                       \
+    TARN_STATIC) /* you link the static library: define this before you include the header */
 #define TARN_API
 #elif defined(TARN_BUILD)
 #define TARN_API __declspec(dllexport)
@@ -65,7 +65,7 @@ typedef enum tarn_status {
     TARN_OK = 0,
     TARN_BAD_ARGUMENT, /**< A NULL pointer or a value outside its enumeration. */
     TARN_BAD_RANK,     /**< Number of axes out of range or not matching. */
-    TARN_BAD_SHAPE, /**< A size that is negative, empty where it may not be, or not the expected one. */
+    TARN_BAD_SHAPE, /**< A size that is negative, empty where it may not be, or not as expected. */
     TARN_BAD_WINDOW,   /**< Kernel, stride, dilation, padding or output size out of range. */
     TARN_DOES_NOT_FIT, /**< The window is larger than the padded input. */
     TARN_BAD_VALUE,    /**< beta, power, divisor, skipped value or min_count out of range. */
@@ -138,9 +138,9 @@ typedef struct tarn_view {
 TARN_API tarn_view tarn_view_dense(void *data, tarn_dtype dtype, int rank, const int64_t *shape);
 
 /**
- * A dense channels-last view: logical shape [..., C, spatial...], memory order [..., spatial..., C].
- * `spatial` is the number of spatial axes; axis rank-spatial-1 is the channel. Without a channel
- * axis (spatial >= rank) the view is plain dense. Never fails, as tarn_view_dense().
+ * A dense channels-last view: logical shape [..., C, spatial...], memory order [..., spatial...,
+ * C]. `spatial` is the number of spatial axes; axis rank-spatial-1 is the channel. Without a
+ * channel axis (spatial >= rank) the view is plain dense. Never fails, as tarn_view_dense().
  *
  * An NHWC batch of images has shape {N, C, H, W} here, not {N, H, W, C}: the shape is logical, the
  * strides tell where things lie. Outputs planned from such a view lie channels last, too.
@@ -148,9 +148,9 @@ TARN_API tarn_view tarn_view_dense(void *data, tarn_dtype dtype, int rank, const
 TARN_API tarn_view tarn_view_channels_last(void *data, tarn_dtype dtype, int rank, int spatial,
                                            const int64_t *shape);
 
-/** Bytes from the first to the last element that a view reaches, both included: what to allocate for
- *  a layout without negative strides. 0 for an empty view, and for one that no call would accept; SIZE_MAX where size_t
- *  is too narrow, so that allocating fails. */
+/** Bytes from the first to the last element that a view reaches, both included: what to allocate
+ * for a layout without negative strides. 0 for an empty view, and for one that no call would
+ * accept; SIZE_MAX where size_t is too narrow, so that allocating fails. */
 TARN_API size_t tarn_view_bytes(const tarn_view *view);
 
 /** @} */
@@ -213,8 +213,8 @@ typedef struct tarn_pool {
     int64_t pad_hi[TARN_MAX_SPATIAL]; /**< Sliding: padding after the axis, >= 0. */
     int64_t out[TARN_MAX_SPATIAL];    /**< Adaptive: windows per axis, >= 1. */
     int ceil_mode;         /**< Sliding: keep a last window that hangs over the edge [W3]. */
-    int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as the number 0 [L2]. */
-    int64_t divisor;       /**< avg: 0 counts taps, > 0 is the divisor itself; 1 gives sums [A2, A6]. */
+    int count_include_pad; /**< avg: padding counts in the divisor [A2]; smooth: as 0 [L2]. */
+    int64_t divisor; /**< avg: 0 counts taps, > 0 is the divisor itself; 1 gives sums [A2, A6]. */
     double beta;           /**< smooth: finite and not zero [L1]. */
     double power;          /**< lp: the p of the norm, finite and at least 1 [N1]. */
     tarn_ties ties;        /**< max, min: the tie rule of the derivatives. */
@@ -222,7 +222,7 @@ typedef struct tarn_pool {
     tarn_skip skip;        /**< max, min, avg, mode: which taps are left out. */
     int64_t skip_integer;  /**< The skipped value, or its bits. */
     double skip_real;      /**< The skipped value: not NaN. */
-    int64_t min_count;     /**< Windows with fewer counted taps have the skipped value [K3]; >= 0. */
+    int64_t min_count; /**< Windows with fewer counted taps have the skipped value [K3]; >= 0. */
     int64_t
         whole[TARN_MAX_SPATIAL]; /**< 0: x has the whole axis. Otherwise x is a part of one of so
                                              many cells, which the members above speak of [P1]. */
@@ -255,15 +255,16 @@ TARN_API tarn_pool tarn_max_pool_nd(int spatial, const int64_t *kernel, const in
 /** N-D average; arguments as tarn_max_pool_nd(). */
 TARN_API tarn_pool tarn_avg_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                     const int64_t *padding);
-/** N-D smooth max; arguments as tarn_max_pool_nd(), then beta. Padding is the number 0 and counts; set
- *  .count_include_pad = 0 to leave it out [L2]. */
+/** N-D smooth max; arguments as tarn_max_pool_nd(), then beta. Padding is the number 0 and counts;
+ * set .count_include_pad = 0 to leave it out [L2]. */
 TARN_API tarn_pool tarn_smooth_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                        const int64_t *padding, double beta);
 /** N-D p-norm; arguments as tarn_max_pool_nd(), then the p of the norm. */
 TARN_API tarn_pool tarn_lp_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                    const int64_t *padding, double power);
 
-/** N-D mode; arguments as tarn_max_pool_nd(). For an ignored value set .skip and .skip_integer [K1]. */
+/** N-D mode; arguments as tarn_max_pool_nd(). For an ignored value set .skip and .skip_integer
+ * [K1]. */
 TARN_API tarn_pool tarn_mode_pool_nd(int spatial, const int64_t *kernel, const int64_t *stride,
                                      const int64_t *padding);
 
@@ -323,8 +324,8 @@ TARN_API tarn_status tarn_global_shape(int rank, const int64_t *shape, int spati
 
 /**
  * Output of `pool` on an input like `x` (its data is not used): *y receives dtype, rank, shape and
- * dense strides in the axis order of x, with NULL data. Errors: those of planning, which also refuses
- * (OVERFLOW) a problem whose gradient or indices would not fit 63 bits.
+ * dense strides in the axis order of x, with NULL data. Errors: those of planning, which also
+ * refuses (OVERFLOW) a problem whose gradient or indices would not fit 63 bits.
  */
 TARN_API tarn_status tarn_output_view(const tarn_pool *pool, const tarn_view *x, tarn_view *y,
                                       tarn_error *error);
@@ -350,19 +351,21 @@ typedef struct tarn_executor {
     int parts; /**< Parts to split a pass into; 0 or 1 runs it in the caller. */
     tarn_parallel_for parallel_for; /**< Not used when parts <= 1. */
     void *context;                  /**< Handed to parallel_for; owned by the caller. */
-    /** Elements of x, or of y if it has more, that a part has at least: problems too small for two such
-     *  parts run in the caller, as waking threads would take longer. 0: parts of any size. */
+    /** Elements of x, or of y if it has more, that a part has at least: problems too small for two
+     * such parts run in the caller, as waking threads would take longer. 0: parts of any size. */
     int64_t grain;
 } tarn_executor;
 
 /** Runs everything in the calling thread (the default). */
 TARN_API tarn_executor tarn_executor_serial(void);
-/** Threads of the library's own, 0 for one for each processor, and a grain of some microseconds. They are one pool for the
- *  process, started when the first pass asks for them; they sleep between passes and never spin. A child of fork() starts its
- *  own. Errors: UNSUPPORTED in a build without threads, BAD_ARGUMENT for negative numbers. */
+/** Threads of the library's own, 0 for one for each processor, and a grain of some microseconds.
+ * They are one pool for the process, started when the first pass asks for them; they sleep between
+ * passes and never spin. A child of fork() starts its own. Errors: UNSUPPORTED in a build without
+ * threads, BAD_ARGUMENT for negative numbers. */
 TARN_API tarn_status tarn_executor_threads(int threads, tarn_executor *executor, tarn_error *error);
-/** OpenMP with that many threads, 0 for as many as OpenMP would use, and a grain of some microseconds.
- *  Errors: UNSUPPORTED in a build without OpenMP, BAD_ARGUMENT for negative numbers. */
+/** OpenMP with that many threads, 0 for as many as OpenMP would use, and a grain of some
+ * microseconds. Errors: UNSUPPORTED in a build without OpenMP, BAD_ARGUMENT for negative
+ * numbers. */
 TARN_API tarn_status tarn_executor_openmp(int threads, tarn_executor *executor, tarn_error *error);
 
 /** Where plans live. Both functions or neither; they are called only by tarn_plan_create() and
@@ -458,8 +461,8 @@ TARN_API tarn_status tarn_plan_layout(const tarn_plan *plan, tarn_operand operan
                                       tarn_error *error);
 
 /** Bytes that tarn_forward() writes to `saved`: for max and min under tie rule `first` one byte for
- *  each output while windows have at most 255 taps, then four, then eight. Otherwise 0: there are no
- *  winners to save, and `saved` must be NULL. */
+ *  each output while windows have at most 255 taps, then four, then eight. Otherwise 0: there are
+ *  no winners to save, and `saved` must be NULL. */
 TARN_API size_t tarn_plan_saved_bytes(const tarn_plan *plan);
 
 /** Writes one sentence on the kernel chosen for a pass, why, and the bytes it moves. Returns the
@@ -487,17 +490,18 @@ TARN_API tarn_status tarn_forward(const tarn_plan *plan, const void *x, void *y,
 TARN_API tarn_status tarn_forward_indices(const tarn_plan *plan, const void *x, void *y,
                                           int64_t *indices, tarn_error *error);
 
-/** dy = J(x) dx, and y if it is not NULL. For avg that skips nothing x may be NULL, without y. Floating
- *  types only. Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE (integers have no derivative). */
+/** dy = J(x) dx, and y if it is not NULL. For avg that skips nothing x may be NULL, without y.
+ * Floating types only. Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE (integers have no
+ * derivative). */
 TARN_API tarn_status tarn_jvp(const tarn_plan *plan, const void *x, const void *dx, void *y,
                               void *dy, tarn_error *error);
 
 /**
  * gx = J(x)' gy: every cell of gx is written once, by one thread, in a fixed order [S4, S5].
  * max and min need x, or under tie rule `first` the winners saved by tarn_forward() (then x may
- * be NULL); avg needs neither, or x if it skips; smooth and lp need x. A corrupt saved winner is never followed outside
- * its window: it contributes nothing. Allocates nothing. Errors: BAD_ARGUMENT, ALIAS, BAD_DTYPE,
- * UNSUPPORTED.
+ * be NULL); avg needs neither, or x if it skips; smooth and lp need x. A corrupt saved winner is
+ * never followed outside its window: it contributes nothing. Allocates nothing. Errors:
+ * BAD_ARGUMENT, ALIAS, BAD_DTYPE, UNSUPPORTED.
  */
 TARN_API tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *saved,
                               const void *gy, void *gx, tarn_error *error);
@@ -505,7 +509,8 @@ TARN_API tarn_status tarn_vjp(const tarn_plan *plan, const void *x, const void *
 /** @} */
 /* ------------------------------------------------------------------------------------------ */
 /** @name Pieces
- * A problem too large for one memory is cut: each piece is a pooling of its own, and together they have the bits of one call [P1-P4].
+ * A problem too large for one memory is cut: each piece is a pooling of its own, and together they
+ * have the bits of one call [P1-P4].
  *  @{ */
 
 /** The coordinates [lo,hi) of every axis of a tensor. */
@@ -519,14 +524,17 @@ typedef struct tarn_box {
  * @param pool     The whole problem; not a piece of one.
  * @param x        Layout of the whole input; its data is not used.
  * @param pass     A pass that the problem has.
- * @param written  The wanted box: of gx for the two VJPs, else of y (also of dy, indices, saved winners).
+ * @param written  The wanted box: of gx for the two VJPs, else of y (also of dy, indices, saved
+ * winners).
  * @param piece    Receives the pool to plan or call on the boxes.
  * @param x_box    Receives the cells of the piece: its x, dx and gx.
  * @param y_box    Receives the windows of the piece: its y, dy, gy, indices and saved winners.
  * @param error    May be NULL.
- * The piece writes all of y_box, or of x_box for the VJPs; that holds `written`, which is what to keep of it. Of the tensors that
- * the pass does not read (x of avg, and where winners are saved) the box says the layout only. An empty leading range makes an
- * empty piece. Errors: those of planning; BAD_SHAPE for a box that is not in the tensor or, on a spatial axis, empty; UNSUPPORTED.
+ * The piece writes all of y_box, or of x_box for the VJPs; that holds `written`, which is what to
+ * keep of it. Of the tensors that the pass does not read (x of avg, and where winners are saved)
+ * the box says the layout only. An empty leading range makes an empty piece. Errors: those of
+ * planning; BAD_SHAPE for a box that is not in the tensor or, on a spatial axis, empty;
+ * UNSUPPORTED.
  */
 TARN_API tarn_status tarn_piece(const tarn_pool *pool, const tarn_view *x, tarn_pass pass,
                                 const tarn_box *written, tarn_pool *piece, tarn_box *x_box,
@@ -534,15 +542,16 @@ TARN_API tarn_status tarn_piece(const tarn_pool *pool, const tarn_view *x, tarn_
 
 #define TARN_MAX_NODES 128 /**< Room for the nodes of any part of any list. */
 
-/** The terms [lo,hi) of a list of n as nodes of its tree [S1, P4]: `ends` receives where each of them ends, the first begins at lo.
- *  Returns how many there are, at most 2*ceil(log2 n), or 1 for the whole list; 0 unless 0 <= lo < hi <= n. */
+/** The terms [lo,hi) of a list of n as nodes of its tree [S1, P4]: `ends` receives where each of
+ * them ends, the first begins at lo. Returns how many there are, at most 2*ceil(log2 n), or 1 for
+ * the whole list; 0 unless 0 <= lo < hi <= n. */
 TARN_API int tarn_nodes(int64_t n, int64_t lo, int64_t hi, int64_t ends[TARN_MAX_NODES]);
 
 /** @} */
 /* ------------------------------------------------------------------------------------------ */
 /** @name Calls without a plan
- * The same checks, kernels and bits as a plan with default options; nothing is allocated. Every view
- * carries its data and its layout. Errors: those of planning and of the pass; BAD_SHAPE,
+ * The same checks, kernels and bits as a plan with default options; nothing is allocated. Every
+ * view carries its data and its layout. Errors: those of planning and of the pass; BAD_SHAPE,
  * BAD_RANK and BAD_DTYPE if a view does not have the shape, rank or type that the problem gives it.
  *  @{ */
 
@@ -578,20 +587,20 @@ TARN_API tarn_status tarn_unpad(const tarn_view *x, int spatial, const int64_t *
  *  leading axes such as [C,H+2p,W+2p] to [C,H,W]. */
 TARN_API tarn_status tarn_unpad2d(const tarn_view *x, int64_t padding, const tarn_view *y,
                                   tarn_error *error);
-/** y = zeros, then each value of x written at its index in the flattened spatial axes of y; where two
- *  name one cell the later in row-major order stays; index -1 (no winner) writes nothing [H3].
- *  `indices` is int64 and has the shape of x. Errors as tarn_pad(), and BAD_INDEX: then nothing is
- *  written. */
+/** y = zeros, then each value of x written at its index in the flattened spatial axes of y; where
+ * two name one cell the later in row-major order stays; index -1 (no winner) writes nothing [H3].
+ * `indices` is int64 and has the shape of x. Errors as tarn_pad(), and BAD_INDEX: then nothing is
+ * written. */
 TARN_API tarn_status tarn_unpool(const tarn_view *x, const tarn_view *indices, int spatial,
                                  const tarn_view *y, tarn_error *error);
 
 /** Folds one element into the accumulator of a reduction. `accumulator` is the output element. */
 typedef void (*tarn_fold)(void *context, void *accumulator, const void *element);
 
-/** Generic global pooling with a reduction of the caller's own: every element of y, which the caller
- *  has set to the reduction's start value, is folded with the cells of its leading index in
- *  row-major order. y has shape (...,1,...,1) or, flat, (...); any two dtypes. Errors as
- *  tarn_pad(). */
+/** Generic global pooling with a reduction of the caller's own: every element of y, which the
+ * caller has set to the reduction's start value, is folded with the cells of its leading index in
+ * row-major order. y has shape (...,1,...,1) or, flat, (...); any two dtypes. Errors as
+ * tarn_pad(). */
 TARN_API tarn_status tarn_global_fold(const tarn_view *x, int spatial, tarn_fold fold,
                                       void *context, const tarn_view *y, tarn_error *error);
 
@@ -601,8 +610,8 @@ TARN_API tarn_status tarn_global_fold(const tarn_view *x, int spatial, tarn_fold
  * One line says it all: "max k3s2p1 f32 1x64x112x112". docs/problem-strings.md has the grammar.
  *  @{ */
 
-/** Parses a problem. x receives a dense view with NULL data. Errors: BAD_TEXT with the column in the
- *  message. The problem itself is checked by planning, not here. */
+/** Parses a problem. x receives a dense view with NULL data. Errors: BAD_TEXT with the column in
+ * the message. The problem itself is checked by planning, not here. */
 TARN_API tarn_status tarn_problem_parse(const char *text, tarn_pool *pool, tarn_view *x,
                                         tarn_error *error);
 /** Writes a problem so that parsing gives it back (the layout of x as dense or channels last; other

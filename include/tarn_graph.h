@@ -3,8 +3,8 @@
  * @brief Graphs of pooling nodes: build once, run, differentiate both ways, look at, save.
  *
  * A graph is a list of nodes in single-assignment form: every node makes one value from values made
- * before it, so there are no cycles and the list is an order to run in. Building checks each node at
- * once; compiling turns a graph and a request into a program: a list of steps and one block of
+ * before it, so there are no cycles and the list is an order to run in. Building checks each node
+ * at once; compiling turns a graph and a request into a program: a list of steps and one block of
  * memory. docs/graph.md tells the story; numbers in brackets cite docs/spec.md.
  *
  * Conventions, beyond those of tarn.h:
@@ -12,8 +12,8 @@
  *  - **Ownership.** A graph copies what it is given (shapes, descriptors, constants, names), except
  *    the context of a custom node, which it owns from the moment the node is accepted. A program
  *    borrows constants and custom contexts: destroy it before its graph.
- *  - **Threading.** One thread at a time may build a graph; a graph nobody builds may be compiled by
- *    many. A program has one block of memory: one run at a time. Different programs, also of one
+ *  - **Threading.** One thread at a time may build a graph; a graph nobody builds may be compiled
+ *    by many. A program has one block of memory: one run at a time. Different programs, also of one
  *    graph, run at once, if the payloads of its custom nodes allow that.
  *  - **Errors.** A refused node leaves the graph as it was; the output handle is then not written.
  *    A run checks its arguments before it writes anything. Only the payload of a custom node can
@@ -47,18 +47,19 @@ TARN_API tarn_status tarn_graph_create(tarn_graph **graph, const tarn_allocator 
 /** Frees a graph and the contexts of its custom nodes; NULL is allowed. */
 TARN_API void tarn_graph_destroy(tarn_graph *graph);
 
-/** A tensor that the caller gives for every run; inputs are numbered in the order of building. Every
- *  builder has the errors BAD_ARGUMENT (NULL, not a handle), NO_MEMORY and those it names. Here:
- *  BAD_DTYPE, BAD_RANK, BAD_SHAPE, OVERFLOW. */
+/** A tensor that the caller gives for every run; inputs are numbered in the order of building.
+ * Every builder has the errors BAD_ARGUMENT (NULL, not a handle), NO_MEMORY and those it names.
+ * Here: BAD_DTYPE, BAD_RANK, BAD_SHAPE, OVERFLOW. */
 TARN_API tarn_status tarn_graph_input(tarn_graph *graph, tarn_dtype dtype, int rank,
                                       const int64_t *shape, tarn_value *value, tarn_error *error);
 
-/** Numbers known now; copied from the view, which may have any layout. Errors as tarn_graph_input(),
- *  and BAD_LAYOUT for data not aligned to its elements. */
+/** Numbers known now; copied from the view, which may have any layout. Errors as
+ * tarn_graph_input(), and BAD_LAYOUT for data not aligned to its elements. */
 TARN_API tarn_status tarn_graph_constant(tarn_graph *graph, const tarn_view *data,
                                          tarn_value *value, tarn_error *error);
 
-/** Any pooling by its descriptor. Errors: those of tarn_plan_create(), found by the same checker. */
+/** Any pooling by its descriptor. Errors: those of tarn_plan_create(), found by the same
+ * checker. */
 TARN_API tarn_status tarn_graph_pool(tarn_graph *graph, tarn_value x, const tarn_pool *pool,
                                      tarn_value *value, tarn_error *error);
 
@@ -107,7 +108,8 @@ TARN_API tarn_status tarn_graph_scale(tarn_graph *graph, tarn_value x, double fa
  *  BAD_SHAPE, BAD_DTYPE, OVERFLOW. */
 TARN_API tarn_status tarn_graph_concat(tarn_graph *graph, int count, const tarn_value *values,
                                        int axis, tarn_value *value, tarn_error *error);
-/** The same elements in row-major order under another shape. Errors: BAD_RANK, BAD_SHAPE, OVERFLOW. */
+/** The same elements in row-major order under another shape. Errors: BAD_RANK, BAD_SHAPE,
+ * OVERFLOW. */
 TARN_API tarn_status tarn_graph_reshape(tarn_graph *graph, tarn_value x, int rank,
                                         const int64_t *shape, tarn_value *value, tarn_error *error);
 /** tarn_graph_reshape() that joins all axes from `axis` on: (N,C,H,W) with axis 1 to (N,C*H*W).
@@ -116,10 +118,10 @@ TARN_API tarn_status tarn_graph_flatten(tarn_graph *graph, tarn_value x, int axi
                                         tarn_value *value, tarn_error *error);
 
 /**
- * A node of the caller's own. Payloads get dense views with data, `x` one for each operand. They are
- * called in the thread that runs the program, once a run; they may keep no pointer. `error` is never
- * NULL. A status other than TARN_OK stops the run, which returns it with the error that the payload
- * filled (if the payload left it alone, one is made).
+ * A node of the caller's own. Payloads get dense views with data, `x` one for each operand. They
+ * are called in the thread that runs the program, once a run; they may keep no pointer. `error` is
+ * never NULL. A status other than TARN_OK stops the run, which returns it with the error that the
+ * payload filled (if the payload left it alone, one is made).
  */
 typedef struct tarn_custom {
     const char *name; /**< A word for text and drawings, [A-Za-z_][A-Za-z0-9_]*; copied. */
@@ -141,14 +143,14 @@ typedef struct tarn_custom {
     void (*destroy)(void *context); /**< Called once, when the graph is destroyed; may be NULL. */
 } tarn_custom;
 
-/** Pushes a node of the caller's own with `count` >= 0 operands. If it is refused the context stays the
- *  caller's. Errors as tarn_graph_input(). */
+/** Pushes a node of the caller's own with `count` >= 0 operands. If it is refused the context stays
+ * the caller's. Errors as tarn_graph_input(). */
 TARN_API tarn_status tarn_graph_custom(tarn_graph *graph, int count, const tarn_value *operands,
                                        const tarn_custom *custom, tarn_value *value,
                                        tarn_error *error);
 
-/** Makes a value an output of the graph, numbered in the order of these calls. A value may be an output
- *  more than once; inputs and constants may be outputs. */
+/** Makes a value an output of the graph, numbered in the order of these calls. A value may be an
+ * output more than once; inputs and constants may be outputs. */
 TARN_API tarn_status tarn_graph_output(tarn_graph *graph, tarn_value value, tarn_error *error);
 
 /** Names a value, for text and drawings: [A-Za-z_][A-Za-z0-9_]*, at most 63 bytes, not in use, and
@@ -170,7 +172,8 @@ TARN_API tarn_value tarn_graph_output_value(const tarn_graph *graph, int k);
 /** Dtype, shape and dense strides of a value, with NULL data. Errors: BAD_ARGUMENT. */
 TARN_API tarn_status tarn_graph_view(const tarn_graph *graph, tarn_value value, tarn_view *view,
                                      tarn_error *error);
-/** Name of a value, valid until it is renamed or the graph changes; NULL if there is no such value. */
+/** Name of a value, valid until it is renamed or the graph changes; NULL if there is no such
+ * value. */
 TARN_API const char *tarn_graph_value_name(const tarn_graph *graph, tarn_value value);
 /** The value of that name; -1 if there is none. */
 TARN_API tarn_value tarn_graph_find(const tarn_graph *graph, const char *name);
@@ -219,7 +222,7 @@ TARN_API void tarn_program_destroy(tarn_program *program);
 typedef struct tarn_memory {
     int64_t arena;         /**< The block that the program holds: the peak. */
     int64_t without_reuse; /**< What it would be if no buffer took the place of another. */
-    int64_t floor;         /**< The most bytes alive at one step: no plan of these steps has less. */
+    int64_t floor; /**< The most bytes alive at one step: no plan of these steps has less. */
     int64_t saved;         /**< Saved winners, as a part of without_reuse. */
     int steps;             /**< Steps of a run. */
 } tarn_memory;
@@ -231,10 +234,10 @@ TARN_API tarn_status tarn_program_memory(const tarn_program *program, tarn_memor
 /** @} */
 /* ------------------------------------------------------------------------------------------ */
 /** @name Running
- * Arrays hold a pointer for each input or output, dense tensors of the value's shape. A pointer that
- * the program does not need (an output not wanted, an integer's tangent, an input that nothing reads)
- * is not looked at; the array may be NULL if none is needed. Results have the same bits for every
- * executor. Nothing is allocated. Errors: BAD_ARGUMENT (NULL, or a program of another mode),
+ * Arrays hold a pointer for each input or output, dense tensors of the value's shape. A pointer
+ * that the program does not need (an output not wanted, an integer's tangent, an input that nothing
+ * reads) is not looked at; the array may be NULL if none is needed. Results have the same bits for
+ * every executor. Nothing is allocated. Errors: BAD_ARGUMENT (NULL, or a program of another mode),
  * BAD_LAYOUT (alignment), ALIAS, and whatever a custom payload returns.
  *  @{ */
 
@@ -242,25 +245,26 @@ TARN_API tarn_status tarn_program_memory(const tarn_program *program, tarn_memor
 TARN_API tarn_status tarn_program_forward(tarn_program *program, const void *const *inputs,
                                           void *const *outputs, tarn_error *error);
 
-/** output_tangents = J(inputs) input_tangents, and the outputs if the request said so. An output that
- *  does not depend on a varying input gets zeros. */
+/** output_tangents = J(inputs) input_tangents, and the outputs if the request said so. An output
+ * that does not depend on a varying input gets zeros. */
 TARN_API tarn_status tarn_program_jvp(tarn_program *program, const void *const *inputs,
                                       const void *const *input_tangents, void *const *outputs,
                                       void *const *output_tangents, tarn_error *error);
 
 /**
- * gradients = J(inputs)' cotangents, and the outputs if the request said so: value and gradient in one
- * call. A value with one use passes its gradient on bit by bit. With several, the contributions are
- * summed left to right, starting at +0, in the type of sums and rounded once [S5, S6], in this order:
- * the cotangents of outputs that are this value, in the order of outputs; then its uses, from the node
- * built last to the one built first, within a node from its first operand to its last.
+ * gradients = J(inputs)' cotangents, and the outputs if the request said so: value and gradient in
+ * one call. A value with one use passes its gradient on bit by bit. With several, the contributions
+ * are summed left to right, starting at +0, in the type of sums and rounded once [S5, S6], in this
+ * order: the cotangents of outputs that are this value, in the order of outputs; then its uses,
+ * from the node built last to the one built first, within a node from its first operand to its
+ * last.
  */
 TARN_API tarn_status tarn_program_vjp(tarn_program *program, const void *const *inputs,
                                       const void *const *cotangents, void *const *outputs,
                                       void *const *gradients, tarn_error *error);
 
-/** Compiles all outputs, runs once and frees: the bits of a program, at the price of compiling. Errors of
- *  compiling and running. */
+/** Compiles all outputs, runs once and frees: the bits of a program, at the price of compiling.
+ * Errors of compiling and running. */
 TARN_API tarn_status tarn_graph_forward(const tarn_graph *graph, const void *const *inputs,
                                         void *const *outputs, const tarn_options *options,
                                         tarn_error *error);
@@ -288,8 +292,8 @@ typedef tarn_status (*tarn_resolve)(void *context, const char *name, int count,
 
 /**
  * Makes a graph from its text form, docs/graph.md. `text` need not end in a zero. `resolve` serves
- * custom nodes and may be NULL if there are none; allocator as tarn_graph_create(). *graph is NULL on
- * error. Errors: BAD_TEXT, or what the builder refused, with "line 3, column 7: " before the
+ * custom nodes and may be NULL if there are none; allocator as tarn_graph_create(). *graph is NULL
+ * on error. Errors: BAD_TEXT, or what the builder refused, with "line 3, column 7: " before the
  * message; NO_MEMORY.
  */
 TARN_API tarn_status tarn_graph_load(tarn_graph **graph, const char *text, size_t length,
@@ -300,9 +304,9 @@ TARN_API tarn_status tarn_graph_load(tarn_graph **graph, const char *text, size_
  *  length of the whole text like snprintf, or a negative number for NULL. */
 TARN_API int64_t tarn_graph_save(const tarn_graph *graph, char *text, size_t size);
 
-/** Writes the graph as Graphviz DOT: operators, shapes, bytes; with a program of this graph (or NULL)
- *  also which nodes it computes, where their values lie and which share memory. As
- *  tarn_graph_save(). */
+/** Writes the graph as Graphviz DOT: operators, shapes, bytes; with a program of this graph (or
+ * NULL) also which nodes it computes, where their values lie and which share memory. As
+ * tarn_graph_save(). */
 TARN_API int64_t tarn_graph_dot(const tarn_graph *graph, const tarn_program *program, char *text,
                                 size_t size);
 

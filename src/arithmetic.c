@@ -1,5 +1,6 @@
-/* Whether this library was compiled to compute what it says. Macros tell of -ffast-math as a whole (scalar.h), but not of its
- * parts: so a few results are computed here whose bits each part would change, by code of the kind that kernels have. */
+/* Whether this library was compiled to compute what it says. Macros tell of -ffast-math as a whole
+ * (scalar.h), but not of its parts: so a few results are computed here whose bits each part would
+ * change, by code of the kind that kernels have. */
 #include "dispatch.h"
 #include "float_state.h"
 
@@ -14,7 +15,8 @@ static float fresh(float value)
     return hidden;
 }
 
-/* 1, 2^24, -2^24, 1, ...: taken in order, only the first 1 is lost, as 2^24 + 1 is 2^24. In lanes none is. */
+/* 1, 2^24, -2^24, 1, ...: taken in order, only the first 1 is lost, as 2^24 + 1 is 2^24. In lanes
+ * none is. */
 static bool keeps_order(void)
 {
     float x[N], sum = 0;

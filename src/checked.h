@@ -69,7 +69,8 @@ static inline int64_t mulmod(int64_t a, int64_t b, int64_t c)
     return rest;
 }
 
-/* A number of bytes, not negative, as malloc() takes it; where that is too narrow, one that no allocation has. */
+/* A number of bytes, not negative, as malloc() takes it; where that is too narrow, one that no
+ * allocation has. */
 static inline size_t size_of_bytes(int64_t bytes)
 {
 #if SIZE_MAX < INT64_MAX

@@ -9,7 +9,8 @@ enum {
     DECIMAL_DIGITS = 2048 /* of a number that is read; one of more is refused */
 };
 
-/* Takes a decimal number such as -1.5e3 off the text; false, and nothing taken, where there is none. */
+/* Takes a decimal number such as -1.5e3 off the text; false, and nothing taken, where there is
+ * none. */
 bool tarn_take_decimal(const char **at, double *number);
 /* A whole text that is a decimal number. NULL is none. */
 bool tarn_read_decimal(const char *text, double *number);

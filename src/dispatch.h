@@ -56,7 +56,8 @@ const char *tarn_isa_name(uint32_t isa);
 /* The family that has a name, as a mask; 0 if none has. */
 uint32_t tarn_isa_named(const char *name, size_t length);
 
-/* Whether the compiler kept to IEEE arithmetic, operation by operation; found out at the first call. */
+/* Whether the compiler kept to IEEE arithmetic, operation by operation; found out at the first
+ * call. */
 bool tarn_arithmetic_is_exact(void);
 
 #endif

@@ -19,7 +19,8 @@
 #else
 #define HAVE_AVX2 0
 #endif
-/* AVX-512 is compiled on request only: where it was measured (Zen 4), no engine gains a tenth by it. */
+/* AVX-512 is compiled on request only: where it was measured (Zen 4), no engine gains a tenth by
+ * it. */
 #if HAVE_AVX2 && defined(TARN_WITH_AVX512)
 #define HAVE_AVX512 1
 #else

@@ -1,8 +1,8 @@
 /* Pieces of a problem: docs/spec.md, clauses P1-P4.
  *
- * Leading axes are cut anywhere. On a spatial axis the written box says which windows are needed, and these say which
- * cells. Whatever the piece then needs to know of the whole axis stands in its descriptor, and shape.c makes of it an axis
- * like any other. */
+ * Leading axes are cut anywhere. On a spatial axis the written box says which windows are needed,
+ * and these say which cells. Whatever the piece then needs to know of the whole axis stands in its
+ * descriptor, and shape.c makes of it an axis like any other. */
 #include "error.h"
 #include "plan.h"
 #include "shape.h"
@@ -21,7 +21,8 @@ static bool is_backward(tarn_pass pass)
     return pass == TARN_VJP || pass == TARN_VJP_SAVED;
 }
 
-/* Whether a gradient needs its own cells only: nothing is read of x, and no divisor counts real taps. */
+/* Whether a gradient needs its own cells only: nothing is read of x, and no divisor counts real
+ * taps. */
 static bool needs_no_cells(const tarn_pool *pool, tarn_pass pass)
 {
     bool counts_real =
@@ -32,7 +33,8 @@ static bool needs_no_cells(const tarn_pool *pool, tarn_pass pass)
 
 /* ---- One axis ------------------------------------------------------------------------------- */
 
-/* The windows that may read the cells, of which the first begins no later than they do; one at least. */
+/* The windows that may read the cells, of which the first begins no later than they do; one at
+ * least. */
 static range windows_reading(const tarn_axis *axis, range cells)
 {
     if (axis->adaptive)
@@ -55,8 +57,8 @@ static range cells_read(const tarn_axis *axis, range windows)
     return (range){cells.lo, max_i64(cells.hi, cells.lo + 1)};
 }
 
-/* Windows that lie in the padding behind the axis come with one that begins on it, so that x has a cell and the piece's padding
- * is not negative. */
+/* Windows that lie in the padding behind the axis come with one that begins on it, so that x has a
+ * cell and the piece's padding is not negative. */
 static range with_a_cell(const tarn_axis *axis, range windows)
 {
     if (!axis->adaptive)

@@ -55,8 +55,8 @@ static int64_t count_elements(const tarn_view *view)
     return elements;
 }
 
-/* Saved winners are dense, but not of the dtype that their view has: it stands for the shape. They take no more
- * bytes than the indices, which were checked before. */
+/* Saved winners are dense, but not of the dtype that their view has: it stands for the shape. They
+ * take no more bytes than the indices, which were checked before. */
 static int64_t count_bytes(const tarn_plan *plan, int operand)
 {
     return count_elements(&plan->view[operand]) * plan->problem.element_bytes[operand];
@@ -242,9 +242,10 @@ tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_vi
 {
     tarn_status status;
     if (!tarn_arithmetic_is_exact())
-        return tarn_fail(error, TARN_UNSUPPORTED, NO_AXIS,
-                         "this tarn was compiled with options that change arithmetic, such as "
-                         "-funsafe-math-optimizations or -ffp-contract=fast: its bits would be wrong");
+        return tarn_fail(
+            error, TARN_UNSUPPORTED, NO_AXIS,
+            "this tarn was compiled with options that change arithmetic, such as "
+            "-funsafe-math-optimizations or -ffp-contract=fast: its bits would be wrong");
     if ((status = check_options(options, error)) ||
         (status = tarn_check_pool(pool, x, &plan->problem, error)))
         return status;

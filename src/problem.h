@@ -48,7 +48,7 @@ typedef struct tarn_problem {
     int64_t lanes;
 
     int64_t element_bytes[OPERANDS]; /* a saved winner takes 1, 4 or 8 */
-    int64_t cache_bytes; /* results of as many bytes may be stored past the caches; they change no bit */
+    int64_t cache_bytes; /* larger results may be stored non-temporally; that changes no bit */
 
     /* Outermost first, those of size 1 dropped and neighbours merged where all layouts allow
      * it. Last, as few of their many entries are set. */
@@ -115,12 +115,13 @@ typedef void tarn_kernel(const tarn_problem *problem, const tarn_tensors *tensor
 
 /* The pieces of a range of units that lie in one plane each. */
 typedef struct tarn_slab {
-    char *
-        base[OPERANDS]; /* element [0,...,0] of the plane; NULL where the pass has no such tensor */
+    /* element [0,...,0] of the plane; NULL where the pass has no such tensor */
+    char *base[OPERANDS];
     int64_t lo, hi;     /* coordinates on the first spatial axis of the written tensor */
 } tarn_slab;
 
-/* Takes the first slab off the units [*begin,end); `rows` is the units of a plane. False at the end. */
+/* Takes the first slab off the units [*begin,end); `rows` is the units of a plane. False at the
+ * end. */
 static inline bool next_slab(const tarn_problem *problem, const tarn_tensors *tensors, int64_t rows,
                              int64_t *begin, int64_t end, tarn_slab *slab)
 {

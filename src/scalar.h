@@ -20,7 +20,7 @@
 
 #if FLT_EVAL_METHOD != 0
 #error                                                                                             \
-    "tarn needs arithmetic in the type of its operands (FLT_EVAL_METHOD == 0, e.g. -msse2 -mfpmath=sse)"
+    "tarn needs arithmetic in the type of its operands (FLT_EVAL_METHOD == 0): -msse2 -mfpmath=sse"
 #endif
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "tarn must not be compiled with -ffast-math or -ffinite-math-only: it promises bits"
@@ -82,8 +82,8 @@ static inline float bf16_load(uint16_t bits)
     return f32_of_bits((uint32_t)bits << 16);
 }
 
-/* Rounds to nearest even: adds half a unit of the lower 16 bits, less one if the upper part is even;
- * a carry out of the mantissa is the next exponent, as it should be. */
+/* Rounds to nearest even: adds half a unit of the lower 16 bits, less one if the upper part is
+ * even; a carry out of the mantissa is the next exponent, as it should be. */
 static inline uint16_t bf16_store(float value)
 {
     if (value != value)
@@ -207,8 +207,8 @@ FLOAT_SCALAR(f32, float, float)
 FLOAT_SCALAR(f16, uint16_t, float)
 FLOAT_SCALAR(bf16, uint16_t, float)
 
-/* Integers are summed in 128 bits, which no sum can leave, or in 64 bits where that is known to do. A mean
- * beyond the type's range (a given divisor below the number of taps) saturates. */
+/* Integers are summed in 128 bits, which no sum can leave, or in 64 bits where that is known to do.
+ * A mean beyond the type's range (a given divisor below the number of taps) saturates. */
 #define INTEGER_SCALAR(name, stored, least, greatest)                                              \
     typedef stored name##_s;                                                                       \
     typedef tarn_wide name##_a;                                                                    \

@@ -158,8 +158,8 @@ static tarn_status check_range(const char *what, int64_t first, int64_t count, i
                      (long long)count, what, (long long)first, (long long)all, a);
 }
 
-/* [P1] The whole axis becomes the part of it that x and y are. Paddings reach as far as before, so that divisors stay
- * what they are, and windows that are cut have padding where x ends. */
+/* [P1] The whole axis becomes the part of it that x and y are. Paddings reach as far as before, so
+ * that divisors stay what they are, and windows that are cut have padding where x ends. */
 static tarn_status cut_axis(const tarn_pool *pool, int a, int64_t size, tarn_axis *axis,
                             tarn_error *error)
 {

@@ -73,7 +73,9 @@ static void store_float(double number, tarn_dtype dtype, char *element)
     float single = f32_narrow(number);
     uint16_t half = dtype == TARN_F16 ? f16_narrow(number) : bf16_narrow(number);
     number = f64_store(number);
-    const void *from = dtype == TARN_F64 ? (void *)&number : dtype == TARN_F32 ? (void *)&single : &half;
+    const void *from = dtype == TARN_F64   ? (void *)&number
+                       : dtype == TARN_F32 ? (void *)&single
+                                           : &half;
     memcpy(element, from, tarn_dtype_size(dtype));
 }
 
@@ -121,7 +123,8 @@ static bool split_number(const tarn_pool *pool, bool *negative, uint64_t *magnit
 static bool fit_integer(const tarn_pool *pool, tarn_dtype dtype, char *element)
 {
     int bits = 8 * (int)tarn_dtype_size(dtype);
-    bool is_signed = dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 || dtype == TARN_I64;
+    bool is_signed =
+        dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 || dtype == TARN_I64;
     uint64_t most = UINT64_MAX >> (64 - bits + is_signed), magnitude; /* of positive ones */
     bool negative;
     if (!split_number(pool, &negative, &magnitude) ||
@@ -179,8 +182,9 @@ tarn_status tarn_check_skip(const tarn_pool *pool, tarn_dtype dtype, tarn_proble
     if (!fits) {
         char text[DECIMAL_BYTES];
         tarn_print_skip(pool, text);
-        return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS, "the skipped value %s is not a number of %s",
-                         text, tarn_dtype_name(dtype));
+        return tarn_fail(error, TARN_BAD_VALUE, NO_AXIS,
+                         "the skipped value %s is not a number of %s", text,
+                         tarn_dtype_name(dtype));
     }
     problem->skips = pool->skip == TARN_SKIP_NAN ? SKIPS_NAN : SKIPS_VALUE;
     problem->min_count = pool->min_count;

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* A spelling, and the word it stands for: itself, or the word of tarn for one of other libraries. */
+/* A spelling, and the word it stands for: itself, or the word of tarn for one of other
+ * libraries. */
 typedef struct tarn_spelling {
     const char *written, *meant;
 } tarn_spelling;

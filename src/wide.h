@@ -1,5 +1,5 @@
-/* Integers of 128 bits: they hold every product of two sizes, and every sum of 2^63 64-bit integers.
- * Compilers for 64-bit machines have them; for others they are two words here. */
+/* Integers of 128 bits: they hold every product of two sizes, and every sum of 2^63 64-bit
+ * integers. Compilers for 64-bit machines have them; for others they are two words here. */
 #ifndef TARN_WIDE_H
 #define TARN_WIDE_H
 

@@ -2,8 +2,8 @@
  *
  * Both answers are a list of coordinates in arithmetic progression, some of which fall outside the
  * tensor: padding taps on the one hand, outputs that do not exist on the other. The order of
- * summation (clauses S1-S5) is defined on the whole list, so that it does not change at a border; the
- * missing entries count as zero.
+ * summation (clauses S1-S5) is defined on the whole list, so that it does not change at a border;
+ * the missing entries count as zero.
  */
 #ifndef TARN_WINDOW_H
 #define TARN_WINDOW_H
@@ -17,8 +17,9 @@ typedef struct tarn_axis {
     int64_t kernel; /* taps of a window; adaptive: of the longest one */
     int64_t stride, dilation, lo, hi;
     bool adaptive;
-    /* [P1] The axis is cells [origin,origin+size) and windows [first,first+out) of one of `whole` cells and
-     * `windows` windows, which only adaptive windows and indices must know: paddings are counted from this part. */
+    /* [P1] The axis is cells [origin,origin+size) and windows [first,first+out) of one of `whole`
+     * cells and `windows` windows, which only adaptive windows and indices must know: paddings are
+     * counted from this part. */
     int64_t whole, windows, origin, first;
     /* Window o reads cell i by tap j when stride*o + dilation*j == i + lo. With g the greatest
      * common divisor of stride and dilation, such j are tap_step = stride/g apart and such o
@@ -59,8 +60,8 @@ static inline int64_t adaptive_end(const tarn_axis *axis, int64_t o)
     return muldiv_ceil(o + axis->first + 1, axis->whole, axis->windows) - axis->origin;
 }
 
-/* The adaptive windows that read cells of [lo,hi): start(o) < hi and lo < end(o), solved for o. It is the same
- * rule with sizes swapped; of a part, those that it has. */
+/* The adaptive windows that read cells of [lo,hi): start(o) < hi and lo < end(o), solved for o. It
+ * is the same rule with sizes swapped; of a part, those that it has. */
 static inline int64_t first_adaptive(const tarn_axis *axis, int64_t lo)
 {
     return max_i64(muldiv_floor(lo + axis->origin, axis->windows, axis->whole) - axis->first, 0);

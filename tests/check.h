@@ -16,8 +16,8 @@ __extension__ typedef __int128 tarn_i128; /* a judge of arithmetic near 2^63 */
 
 static long long checks_passed, checks_failed;
 
-/* Counts one check; prints place, condition and a printf-style note (a problem string, a seed) when it
- * fails. Stops the program after many failures: the first ones tell the story. */
+/* Counts one check; prints place, condition and a printf-style note (a problem string, a seed) when
+ * it fails. Stops the program after many failures: the first ones tell the story. */
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
         if (condition) {                                                                           \
@@ -63,7 +63,8 @@ static inline double rng_unit(rng *r)
     return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
-/* The bits of element `k`, as a number of that size: so hashes do not depend on the order of bytes. */
+/* The bits of element `k`, as a number of that size: so hashes do not depend on the order of
+ * bytes. */
 static inline uint64_t element_bits(const void *data, size_t size, size_t k)
 {
     const char *at = (const char *)data + k * size;

@@ -1,6 +1,7 @@
 /* usage: hashes [SEED [COUNT]]
- * Random problems with hostile values through whatever library this is linked with: one hash of all values, indices and
- * derivatives for each dtype, and one of all. Two builds that print the same lines give the same bits. */
+ * Random problems with hostile values through whatever library this is linked with: one hash of all
+ * values, indices and derivatives for each dtype, and one of all. Two builds that print the same
+ * lines give the same bits. */
 #include "random_problem.h"
 
 enum { MOST = 4096 }; /* elements of a tensor */

@@ -1,5 +1,5 @@
-/* The specification in multiple precision (MPFR), for tests: src/spec/spec.inc instantiated for 320-bit
- * numbers, and what is needed to hold the library to them. */
+/* The specification in multiple precision (MPFR), for tests: src/spec/spec.inc instantiated for
+ * 320-bit numbers, and what is needed to hold the library to them. */
 #ifndef TARN_PRECISE_H
 #define TARN_PRECISE_H
 
@@ -54,14 +54,14 @@ static inline M m_of(double value)
 }
 
 #define M_BINARY(name, operation)                                                                  \
-    static inline M name(M a, M b)                                                                        \
+    static inline M name(M a, M b)                                                                 \
     {                                                                                              \
         M m = m_new();                                                                             \
         operation(m->value, a->value, b->value, MPFR_RNDN);                                        \
         return m;                                                                                  \
     }
 #define M_UNARY(name, operation)                                                                   \
-    static inline M name(M a)                                                                             \
+    static inline M name(M a)                                                                      \
     {                                                                                              \
         M m = m_new();                                                                             \
         operation(m->value, a->value, MPFR_RNDN);                                                  \
@@ -296,10 +296,10 @@ static inline bool overflows(tarn_dtype dtype, M value)
     return mpfr_cmp_d(m_abs(value)->value, edge) >= 0;
 }
 
-/* Error over bound, which has to be at most 1. `relative` is the a priori bound in units of 2^-53; then the stored type rounds, and what is
- * below 2^-1022 of the greatest weight is lost. */
-static inline double check_within(const scene *s, tarn_dtype dtype, const char *what, double got, M exact,
-                           M relative)
+/* Error over bound, which has to be at most 1. `relative` is the a priori bound in units of 2^-53;
+ * then the stored type rounds, and what is below 2^-1022 of the greatest weight is lost. */
+static inline double check_within(const scene *s, tarn_dtype dtype, const char *what, double got,
+                                  M exact, M relative)
 {
     M bound = m_add(m_scaled(relative, UNIT), m_of(0x1p-1000));
     M reach = m_add(m_abs(exact), bound);

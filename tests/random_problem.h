@@ -1,5 +1,5 @@
-/* Random problems as text, and hostile values for them: the same on every machine, so no expression draws
- * twice: compilers choose the order. */
+/* Random problems as text, and hostile values for them: the same on every machine, so no expression
+ * draws twice: compilers choose the order. */
 #ifndef TARN_RANDOM_PROBLEM_H
 #define TARN_RANDOM_PROBLEM_H
 
@@ -15,8 +15,8 @@ static void set_element(void *data, size_t size, size_t k, uint64_t bits)
     memcpy((char *)data + k * size, from[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3], size);
 }
 
-/* Few distinct values, so that there are ties; then bits of all kinds: NaN with payloads, infinities,
- * zeros of both signs, subnormals. */
+/* Few distinct values, so that there are ties; then bits of all kinds: NaN with payloads,
+ * infinities, zeros of both signs, subnormals. */
 static void fill(rng *r, void *data, tarn_dtype dtype, size_t count)
 {
     size_t size = tarn_dtype_size(dtype);

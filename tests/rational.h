@@ -1,5 +1,6 @@
-/* Rationals (GMP) as a scalar type, and the specification instantiated for them: src/spec/spec.inc, the very
- * text that the library's dtypes are made from, as exact_forward(), exact_jvp() and exact_vjp(). */
+/* Rationals (GMP) as a scalar type, and the specification instantiated for them: src/spec/spec.inc,
+ * the very text that the library's dtypes are made from, as exact_forward(), exact_jvp() and
+ * exact_vjp(). */
 #ifndef TARN_RATIONAL_H
 #define TARN_RATIONAL_H
 
@@ -10,8 +11,8 @@
 
 /* ---- Rationals with value semantics -------------------------------------------------------- */
 
-/* A rational is a pointer into an arena that is taken back as a whole after each case. NULL is 0, so that
- * zeroed bytes are zeros as they are in every dtype. */
+/* A rational is a pointer into an arena that is taken back as a whole after each case. NULL is 0,
+ * so that zeroed bytes are zeros as they are in every dtype. */
 typedef struct rational {
     mpq_t value;
 } * Q;
@@ -144,8 +145,8 @@ static Q q_over(Q a, Q b)
     return mpq_sgn(q_some(b)->value) ? q_div(a, b) : q_int(0);
 }
 
-/* Lp needs a root, which rationals do not have unless p = 1. The stand-in is the sum, and the top where
- * p is not 1 or 2. */
+/* Lp needs a root, which rationals do not have unless p = 1. The stand-in is the sum, and the top
+ * where p is not 1 or 2. */
 static Q toy_norm(Q top, double p, Q sum)
 {
     return p > 2 ? q_add(top, sum) : sum;

@@ -1,5 +1,5 @@
-/* Corners of views, shapes, plans and calls that no other test looked into, as branches that nothing had
- * reached (tools/coverage.py) and mutants (tools/mutate.py) showed. */
+/* Corners of views, shapes, plans and calls that no other test looked into, as branches that
+ * nothing had reached (tools/coverage.py) and mutants (tools/mutate.py) showed. */
 #include "fixture.h"
 #include "plan.h"
 
@@ -21,7 +21,8 @@ static void test_views(void)
     int rank;
     for (int a = 0; a <= TARN_MAX_RANK; a++)
         shape[a] = 1;
-    /* A rank out of range is kept for the checker to refuse; nothing behind the arrays is written. */
+    /* A rank out of range is kept for the checker to refuse; nothing behind the arrays is
+     * written. */
     tarn_view many = tarn_view_dense(NULL, TARN_F32, TARN_MAX_RANK + 1, shape);
     tarn_view few = tarn_view_dense(NULL, TARN_F32, -1, shape);
     tarn_view none = tarn_view_dense(NULL, TARN_F32, 2, NULL);
@@ -74,7 +75,8 @@ static void test_calls(void)
 
 /* ---- Plans of problems too large to run ------------------------------------------------------ */
 
-/* What the chooser takes is what the engine accepts, and planning a size costs no more than writing it. */
+/* What the chooser takes is what the engine accepts, and planning a size costs no more than writing
+ * it. */
 static void check_choice(const char *text)
 {
     tarn_pool pool;

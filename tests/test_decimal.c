@@ -1,5 +1,5 @@
-/* Numbers in text, in the locale that the command line names: `test_decimal [LOCALE POINT]`. By itself it
- * runs in the C locale; comma_locale.sh runs it where the point is a comma. */
+/* Numbers in text, in the locale that the command line names: `test_decimal [LOCALE POINT]`. By
+ * itself it runs in the C locale; comma_locale.sh runs it where the point is a comma. */
 #include "check.h"
 #include "decimal.h"
 #include "tarn_graph.h"

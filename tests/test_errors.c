@@ -420,7 +420,8 @@ static const refusal refusals[] = {
      "18446744073709551615 is not a number of i64"},
     {"-1 of u64", TARN_MIN, skips_minus_one, TARN_BAD_VALUE, -1, "-1 is not a number of u64"},
     {"min_count -1", TARN_MAX, count_negative, TARN_BAD_VALUE, -1, "min_count -1 is negative"},
-    {"mode f32", TARN_MAX, mode_of_floats, TARN_BAD_DTYPE, -1, "mode needs an integer dtype, x is f32"},
+    {"mode f32", TARN_MAX, mode_of_floats, TARN_BAD_DTYPE, -1,
+     "mode needs an integer dtype, x is f32"},
     {"lp i32", TARN_LP, integers, TARN_BAD_DTYPE, -1, "lp needs a floating dtype, x is i32"},
 };
 
@@ -1017,7 +1018,8 @@ static void test_missing_passes(void)
          TARN_UNSUPPORTED, "indices"},
         {"indices of lp", TARN_LP, TARN_F64, TARN_TIES_FIRST, POOL_INDICES, TARN_UNSUPPORTED,
          "indices"},
-        {"saved of mode", TARN_MODE, TARN_U8, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED, "saved"},
+        {"saved of mode", TARN_MODE, TARN_U8, TARN_TIES_FIRST, PLAN_SAVED, TARN_UNSUPPORTED,
+         "saved"},
         {"indices of mode", TARN_MODE, TARN_U64, TARN_TIES_FIRST, PLAN_INDICES, TARN_UNSUPPORTED,
          "only max and min"},
         {"jvp of mode", TARN_MODE, TARN_U8, TARN_TIES_FIRST, POOL_JVP, TARN_UNSUPPORTED,
@@ -1186,14 +1188,16 @@ static void test_many_parts(make_executor *make)
     tarn_plan_destroy(plan);
 }
 
-static void count_parts(void *context, int count, void (*body)(void *argument, int index), void *argument)
+static void count_parts(void *context, int count, void (*body)(void *argument, int index),
+                        void *argument)
 {
     *(int *)context = count;
     for (int k = 0; k < count; k++)
         body(argument, k);
 }
 
-/* In how many parts a plane of 4x8 is pooled to 2x4, or a plane of 2x4 adapted to 4x8, with four on offer. */
+/* In how many parts a plane of 4x8 is pooled to 2x4, or a plane of 2x4 adapted to 4x8, with four on
+ * offer. */
 static int parts_with_grain(int64_t grain, bool growing)
 {
     const int64_t shape[2] = {growing ? 2 : 4, growing ? 4 : 8};

@@ -1,13 +1,14 @@
-/* Whole graphs in exact rational arithmetic: <gy, J dx> = <J' gy, dx>, without a rounding error to forgive.
+/* Whole graphs in exact rational arithmetic: <gy, J dx> = <J' gy, dx>, without a rounding error to
+ * forgive.
  *
- * What is tested is the engine's own composition, not a copy of it. A graph of f64 is compiled as always.
- * Rationals are pointers, eight bytes each, so they fit the program's tensors, its arena and its copies
- * as they are; then only the arithmetic of the program is exchanged: the kernels of its plans for the
- * specification instantiated for rationals, the row of its sums and products, the numbers of its
- * constants. The payloads of custom nodes are rational from the start. Which steps there are, in which order they
- * run, what they read and where it lies, which contributions to a gradient are summed and which
- * derivatives are left out, is what tarn_graph_compile() made, run by tarn_program_jvp() and
- * tarn_program_vjp().
+ * What is tested is the engine's own composition, not a copy of it. A graph of f64 is compiled as
+ * always. Rationals are pointers, eight bytes each, so they fit the program's tensors, its arena
+ * and its copies as they are; then only the arithmetic of the program is exchanged: the kernels of
+ * its plans for the specification instantiated for rationals, the row of its sums and products, the
+ * numbers of its constants. The payloads of custom nodes are rational from the start. Which steps
+ * there are, in which order they run, what they read and where it lies, which contributions to a
+ * gradient are summed and which derivatives are left out, is what tarn_graph_compile() made, run by
+ * tarn_program_jvp() and tarn_program_vjp().
  */
 #include "graph_reference.h"
 #include "rational.h"

@@ -1,10 +1,10 @@
 /* Lp against multiple precision (MPFR).
  *
- * src/spec/spec.inc, instantiated for 320-bit numbers, is compared with a naive evaluation of the formula;
- * the library's own results, and the powers they are made from, are then held to that evaluation. The
- * bounds are those of clause N7: with u = 2^-53, D the depth of the pairwise sum of the window, R that of the
- * windows of a cell and n taps,
- *  value   the relative error is at most norm_error() * u: powers err by up to (1.25p + 1.5)u, and so does the greatest of them, by
+ * src/spec/spec.inc, instantiated for 320-bit numbers, is compared with a naive evaluation of the
+ * formula; the library's own results, and the powers they are made from, are then held to that
+ * evaluation. The bounds are those of clause N7: with u = 2^-53, D the depth of the pairwise sum of
+ * the window, R that of the windows of a cell and n taps, value   the relative error is at most
+ * norm_error() * u: powers err by up to (1.25p + 1.5)u, and so does the greatest of them, by
  *          which they are divided,
  *  jvp     sum w_i|dx_i| * (weight_error() + D)u,
  *  vjp     sum_o |gy_o|w_io * (weight_error() + R)u,
@@ -32,8 +32,8 @@ typedef struct evaluated {
     M weight[MOST_TAPS];
 } evaluated;
 
-/* x over the greatest |x|, to the power q: nothing is too large for MPFR, but quotients near 1 keep more
- * digits than huge powers. */
+/* x over the greatest |x|, to the power q: nothing is too large for MPFR, but quotients near 1 keep
+ * more digits than huge powers. */
 static M relative_power(double x, M top, double q)
 {
     M power = m_pow(m_div(m_abs(m_of(x)), top), m_of(q));
@@ -81,8 +81,9 @@ static double draw_power(rng *r)
 {
     static const double usual[] = {1, 2, 3, 4, 1.5, 2.5, 7, 1e3, 0x1p40, 1.0000000000000002};
     double fraction = rng_unit(r);
-    return rng_range(r, 0, 1) ? usual[rng_range(r, 0, 9)]
-                              : ldexp(1 + fraction, (int)rng_range(r, 0, rng_range(r, 0, 1) ? 4 : 39));
+    return rng_range(r, 0, 1)
+               ? usual[rng_range(r, 0, 9)]
+               : ldexp(1 + fraction, (int)rng_range(r, 0, rng_range(r, 0, 1) ? 4 : 39));
 }
 
 static void check_powers(rng *r)
@@ -228,7 +229,8 @@ static void check_random_scene(rng *r, tarn_dtype dtype)
 
 /* ---- Values that are not numbers, zeros, and taps that are not there ----------------------- */
 
-static void run_row(double p, tarn_dtype dtype, int64_t kernel, const double *x, int64_t n, floats *f)
+static void run_row(double p, tarn_dtype dtype, int64_t kernel, const double *x, int64_t n,
+                    floats *f)
 {
     scene s = {.rank = 1, .shape = {n}, .size = {n}};
     s.pool = tarn_lp_pool(1, p);
@@ -279,7 +281,8 @@ static void check_zeros(tarn_dtype dtype, double p)
     run_row(p, dtype, 2, x, 5, &f);
     CHECK(f.y[0] == 0 && !signbit(f.y[0]) && f.y[2] == 2 && f.y[3] == 2, "%a %a", f.y[0], f.y[2]);
     CHECK(f.dy[0] == 0 && f.dy[2] == -4 && f.dy[3] == -4, "%a %a", f.dy[0], f.dy[2]);
-    CHECK(f.gx[0] == 0 && f.gx[1] == 0 && f.gx[2] == 0 && fabs(f.gx[3] + 7) < 1e-14, "%a %a", f.gx[2], f.gx[3]);
+    CHECK(f.gx[0] == 0 && f.gx[1] == 0 && f.gx[2] == 0 && fabs(f.gx[3] + 7) < 1e-14, "%a %a",
+          f.gx[2], f.gx[3]);
 }
 
 /* [N1] Beyond 2^40 nothing changes. */

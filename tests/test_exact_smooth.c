@@ -2,8 +2,8 @@
  *
  * src/spec/spec.inc is instantiated for 320-bit numbers and compared with a naive evaluation of the
  * formula; the library's own results, and the exponential and logarithm they are made from, are
- * then held to that evaluation, in units of the last place. The bounds, with u = 2^-53, and v = 2^-38
- * for f32, f16 and bf16, 0 for f64:
+ * then held to that evaluation, in units of the last place. The bounds, with u = 2^-53, and v =
+ * 2^-38 for f32, f16 and bf16, 0 for f64:
  *
  *  value     2 units in the last place of f64 at the larger of |result| and |greatest tap|, and
  *            (4u + 2v)/|beta|; f32, f16 and bf16 then round once, by half a unit of their own. So a
@@ -176,7 +176,8 @@ static void check_exp_and_log(rng *r)
         reduced = greater_of(reduced, exp_reduced_error(at));
         whole = greater_of(whole, weight_exp_error(draw_exponent(r)));
         short_exp = greater_of(short_exp, short_exp_error(draw_exponent(r)));
-        short_log = greater_of(short_log, short_log_error(fmin(draw_ratio(r), 0x1p500), 0.7 + 0.7 * rng_unit(r)));
+        short_log = greater_of(
+            short_log, short_log_error(fmin(draw_ratio(r), 0x1p500), 0.7 + 0.7 * rng_unit(r)));
         log = greater_of(log, log_ratio_error(draw_ratio(r)));
     }
     for (size_t k = 0; k < sizeof edges / sizeof edges[0]; k++)
@@ -191,7 +192,8 @@ static void check_exp_and_log(rng *r)
     printf(
         "largest error: exp_reduced %.3f ulp  log_ratio %.3f ulp  weight_exp %.3f of its bound\n",
         reduced, log, whole);
-    printf("short exponential and logarithm, largest error/bound: %.3f %.3f\n", short_exp, short_log);
+    printf("short exponential and logarithm, largest error/bound: %.3f %.3f\n", short_exp,
+           short_log);
 }
 
 /* ---- Values -------------------------------------------------------------------------------- */
@@ -323,7 +325,8 @@ typedef struct gradients {
     M exact[MOST_ELEMENTS], relative[MOST_ELEMENTS];
 } gradients;
 
-/* The relative error of a weight, in u: the roundings of arguments, twice for short types, and `fixed` others. */
+/* The relative error of a weight, in u: the roundings of arguments, twice for short types, and
+ * `fixed` others. */
 static M weight_factor(tarn_dtype dtype, const evaluated *e, int tap, int fixed)
 {
     M arguments = m_add(m_abs(e->t[tap]), e->pull);
@@ -332,8 +335,8 @@ static M weight_factor(tarn_dtype dtype, const evaluated *e, int tap, int fixed)
     return m_add(m_scaled(arguments, 2), m_of(fixed + 2 * SHORT_ERROR / UNIT));
 }
 
-static void add_gradients(const scene *s, tarn_dtype dtype, const window *w, const evaluated *e, double gy,
-                          int64_t base, gradients *g)
+static void add_gradients(const scene *s, tarn_dtype dtype, const window *w, const evaluated *e,
+                          double gy, int64_t base, gradients *g)
 {
     for (int k = 0; k < w->taps; k++) {
         if (!w->tap[k].real)
@@ -347,7 +350,8 @@ static void add_gradients(const scene *s, tarn_dtype dtype, const window *w, con
     }
 }
 
-static M exact_tangent(tarn_dtype dtype, const window *w, const evaluated *e, const double *dx, M *relative)
+static M exact_tangent(tarn_dtype dtype, const window *w, const evaluated *e, const double *dx,
+                       M *relative)
 {
     M sum = m_of(0);
     *relative = m_of(0);

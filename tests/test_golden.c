@@ -1,6 +1,6 @@
-/* The bits themselves: hashes of results on fixed inputs, so that two builds can be compared without being
- * in one room. memcmp tests compare two halves of one program; if a compiler contracted or reordered both
- * alike, only this would tell. */
+/* The bits themselves: hashes of results on fixed inputs, so that two builds can be compared
+ * without being in one room. memcmp tests compare two halves of one program; if a compiler
+ * contracted or reordered both alike, only this would tell. */
 #include "check.h"
 
 /* Inputs are k/64 for small integers k: exact in every floating dtype. */

@@ -138,8 +138,8 @@ static tarn_status run_program(tarn_program *p, const bench *b, tarn_mode mode, 
 
 /* ---- The plan of the memory, verified from its steps --------------------------------------- */
 
-/* Every byte of the arena remembers the buffer that wrote it last; a read must find its own. That is
- * liveness from what the steps do, not from what the compiler noted. */
+/* Every byte of the arena remembers the buffer that wrote it last; a read must find its own. That
+ * is liveness from what the steps do, not from what the compiler noted. */
 static void verify_plan(const tarn_program *p, uint64_t seed)
 {
     int64_t bytes = p->report.arena;
@@ -182,8 +182,8 @@ static bool step_touches(const tarn_program *p, const tarn_step *step, bool writ
     return false;
 }
 
-/* Whether the only step that both are alive at is one that goes element by element, reads the one for the
- * last time and makes the other from it, in the same place. */
+/* Whether the only step that both are alive at is one that goes element by element, reads the one
+ * for the last time and makes the other from it, in the same place. */
 static bool is_made_over(const tarn_program *p, int old, int made)
 {
     const tarn_buffer *a = program_buffer(p, old), *b = program_buffer(p, made);
@@ -286,7 +286,8 @@ static void check_uncompiled(r_graph *g, bench *b, bool derivatives, int parts, 
     }
 }
 
-/* Derivatives with respect to some inputs only: the others are constants, and theirs are not written. */
+/* Derivatives with respect to some inputs only: the others are constants, and theirs are not
+ * written. */
 static void check_some_inputs(r_graph *g, bench *b, rng *r, uint64_t seed)
 {
     unsigned char wanted[MOST_NODES];

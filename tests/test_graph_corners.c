@@ -1,5 +1,5 @@
-/* Corners of graphs that no other test looked into, as mutants (tools/mutate.py) and branches that nothing
- * had reached (tools/coverage.py) showed. */
+/* Corners of graphs that no other test looked into, as mutants (tools/mutate.py) and branches that
+ * nothing had reached (tools/coverage.py) showed. */
 #include "graph_reference.h"
 
 static tarn_graph *graph;

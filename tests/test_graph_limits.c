@@ -1,5 +1,5 @@
-/* What graphs refuse, what they leave undone, what they cost: errors, failing memory, custom payloads,
- * pruning, long chains, programs side by side. */
+/* What graphs refuse, what they leave undone, what they cost: errors, failing memory, custom
+ * payloads, pruning, long chains, programs side by side. */
 #include "graph_reference.h"
 
 #include <math.h>
@@ -509,9 +509,9 @@ static void test_memory(void)
     m = memory_of(g, TARN_GRAPH_FORWARD, 0);
     CHECK(m.arena == 128 && m.floor == 128, "%lld", (long long)m.arena);
     tarn_graph_destroy(g);
-    /* SPP: three pools with 256 winners each and gradients of 1024 bytes. The first is made with the
-     * caller, the others one after the other beside it; at the first of them two pools still have
-     * their winners. f16 waits for all of them. */
+    /* SPP: three pools with 256 winners each and gradients of 1024 bytes. The first is made with
+     * the caller, the others one after the other beside it; at the first of them two pools still
+     * have their winners. f16 waits for all of them. */
     g = load(
         "x = input f32 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max x kernel=5 stride=1 "
         "pad=2\nc = max x kernel=7 stride=1 pad=3\ny = concat x a b c axis=1\nreturn y");

@@ -1,5 +1,5 @@
-/* The text form: saving and loading is the identity, bad text is refused with its place, random text
- * never crashes; and the drawing says what is shared. */
+/* The text form: saving and loading is the identity, bad text is refused with its place, random
+ * text never crashes; and the drawing says what is shared. */
 #include "graph_reference.h"
 
 static tarn_status load(tarn_graph **graph, const char *text, tarn_error *error)
@@ -293,14 +293,16 @@ static void test_examples(void)
     tarn_graph_destroy(sppf);
 }
 
-/* Bytes of good text changed, removed, repeated: whatever comes, no crash, and an error has a place. */
+/* Bytes of good text changed, removed, repeated: whatever comes, no crash, and an error has a
+ * place. */
 static void test_fuzz(void)
 {
     static const char good[] =
         "x = input f32 1x2x6x6\nk = constant f32 2x2 1 -0 0x7fc00001 1e9\na = max x kernel=3,3 "
         "stride=1,2 pad=1:0,1 ceil dilation=1 ties=split\nb = avg x adaptive=3,3 nopad\nc = smooth "
         "x "
-        "flat beta=2 spatial=2 # words\nl = lp x kernel=2 p=3\np = pad a pad=1,1\nu = unpad p pad=1\ns = add a a\nt = "
+        "flat beta=2 spatial=2 # words\nl = lp x kernel=2 p=3\np = pad a pad=1,1\nu = unpad p "
+        "pad=1\ns = add a a\nt = "
         "scale s "
         "factor=-0.5\ny = concat s t axis=1\nr = reshape y 4x5x4\nf = flatten y axis=1\nm = custom "
         "product a s f32 1x2x5x4\nreturn y c k l\n";

@@ -514,8 +514,8 @@ static void test_padding_is_zeros(void)
 
 /* ---- Lp ------------------------------------------------------------------------------------- */
 
-/* Multiplying by powers of two, or changing signs, changes no bit of a norm but for the factor; powers of a
- * wide range leave no room for plain sums, so fast and careful paths meet here. */
+/* Multiplying by powers of two, or changing signs, changes no bit of a norm but for the factor;
+ * powers of a wide range leave no room for plain sums, so fast and careful paths meet here. */
 static void check_scaled_norm(double power, double factor, uint64_t seed)
 {
     const int64_t shape[2] = {9, 11};
@@ -1099,7 +1099,9 @@ static void test_executors(void)
                 results serial = run_all(&pool, &x.view, 17);
                 for (int parts = 0; parts <= MAX_PARTS; parts++)
                     check_executor(&pool, &x.view, &serial,
-                                   (tarn_executor){.parts = parts, .parallel_for = for_threads, .context = &calls},
+                                   (tarn_executor){.parts = parts,
+                                                   .parallel_for = for_threads,
+                                                   .context = &calls},
                                    label("pthreads", op, dtype, parts));
                 tarn_executor openmp;
                 for (int threads = 0; threads <= 3; threads++)
@@ -1112,7 +1114,8 @@ static void test_executors(void)
                 for (int threads = 0; threads <= 5; threads++) {
                     CHECK(tarn_executor_threads(threads, &own, NULL) == TARN_OK, "threads");
                     own.grain = 0;
-                    check_executor(&pool, &x.view, &serial, own, label("threads", op, dtype, threads));
+                    check_executor(&pool, &x.view, &serial, own,
+                                   label("threads", op, dtype, threads));
                 }
                 free_results(&serial);
                 tensor_free(&x);
@@ -1193,7 +1196,8 @@ static void test_empty_leading_axis(void)
             tarn_plan *plan;
             pool.op = (tarn_op)op;
             pool.window = (tarn_window)window;
-            options.executor = (tarn_executor){.parts = 4, .parallel_for = for_threads, .context = &calls};
+            options.executor =
+                (tarn_executor){.parts = 4, .parallel_for = for_threads, .context = &calls};
             CHECK(tarn_plan_create(&plan, &pool, &x, &options, NULL) == TARN_OK, "plan");
             tarn_plan_layout(plan, TARN_Y, &y, NULL);
             CHECK(count_of(&y) == 0 && y.shape[1] == 0 && tarn_plan_saved_bytes(plan) == 0, "y");

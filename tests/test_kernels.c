@@ -1,6 +1,6 @@
-/* Every kernel of the table against the specification, by memcmp: small geometries exhaustively, larger
- * ones at random, over dtypes, passes, tie rules, layouts, special values and ways to split the work,
- * between guard pages; and the stack that they take. */
+/* Every kernel of the table against the specification, by memcmp: small geometries exhaustively,
+ * larger ones at random, over dtypes, passes, tie rules, layouts, special values and ways to split
+ * the work, between guard pages; and the stack that they take. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "guarded.h"
 #include "plan.h"
@@ -24,17 +24,33 @@ enum { ARENA_BYTES = 1 << 25, SLACK = 64, POISON = 0xa5 };
 static guarded arenas[2][OPERANDS]; /* of the specification's run, and of the kernel's */
 static rng random_state;
 
-/* A thread gets 64 KiB, and PTHREAD_STACK_MIN for what the C library puts there itself: its own data, which lies above
- * the first frame. What a kernel takes is counted from the frame that calls it down to the last byte it wrote,
- * so that the library's part does not matter; a guard page follows. */
-/* A kernel may take 64 KiB of stack. A thread has PTHREAD_STACK_MIN beside that, for what the C library puts there itself. */
+/* A thread gets 64 KiB, and PTHREAD_STACK_MIN for what the C library puts there itself: its own
+ * data, which lies above the first frame. What a kernel takes is counted from the frame that calls
+ * it down to the last byte it wrote, so that the library's part does not matter; a guard page
+ * follows. */
+/* A kernel may take 64 KiB of stack. A thread has PTHREAD_STACK_MIN beside that, for what the C
+ * library puts there itself. */
 enum { STACK_BYTES = 64 << 10, LARGE_STACK = 1 << 20, PAINT = 0x5c };
 static guarded stack; /* while the stack is measured, instead of results */
 static int64_t deepest_stack;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-typedef enum { PLAIN, FEW, SPECIAL, EQUAL, WILD, ZEROS, LOWEST, HIGHEST, LONE_NAN, LONE_ZERO, AROUND_ZERO, HOLES, PATTERNS } pattern;
+typedef enum {
+    PLAIN,
+    FEW,
+    SPECIAL,
+    EQUAL,
+    WILD,
+    ZEROS,
+    LOWEST,
+    HIGHEST,
+    LONE_NAN,
+    LONE_ZERO,
+    AROUND_ZERO,
+    HOLES,
+    PATTERNS
+} pattern;
 static const char *const pattern_names[] = {"plain", "few",    "special", "equal",   "wild",
                                             "zeros", "lowest", "highest", "lone NaN", "lone -0",
                                             "around 0", "holes"};
@@ -109,7 +125,8 @@ static void put_value(tarn_dtype dtype, char *at, rng *r, pattern kind)
 /* ---- Layouts ------------------------------------------------------------------------------- */
 
 typedef enum { DENSE, LAST, GAPS, REVERSED, PERMUTED, BROADCAST, CROPPED, LAYOUTS } layout;
-static const char *const layout_names[] = {"dense", "last", "gaps", "reversed", "permuted", "zero", "cropped"};
+static const char *const layout_names[] = {"dense",    "last", "gaps",   "reversed",
+                                           "permuted", "zero", "cropped"};
 
 static void dense_in_order(tarn_view *view, const int *order, int64_t gap)
 {
@@ -140,7 +157,8 @@ static void lay_out(tarn_view *view, layout kind, int spatial, bool input, rng *
             order[other] = keep;
         }
     dense_in_order(view, order, kind == GAPS ? 3 : 1);
-    int64_t step = view->rank > 0 ? view->shape[view->rank - 1] + 3 : 0; /* rows of a longer tensor */
+    int64_t step =
+        view->rank > 0 ? view->shape[view->rank - 1] + 3 : 0; /* rows of a longer tensor */
     for (int a = view->rank - 2; kind == CROPPED && a >= 0; a--, step *= view->shape[a + 1])
         view->strides[a] = step;
     for (int a = 0; a < view->rank; a++)
@@ -211,10 +229,12 @@ static void place(const tarn_plan *plan, int operand, int run, bool at_end, oper
     o->size[operand] = bytes + SLACK;
     o->whole[operand] = guarded_place(&arenas[run][operand], bytes + SLACK, at_end);
     memset(o->whole[operand], POISON, bytes + SLACK);
-    /* Stores past the caches need aligned addresses: these are so from the beginning, soon, or never. */
+    /* Stores past the caches need aligned addresses: these are so from the beginning, soon, or
+     * never. */
     static const size_t elements_before[] = {0, 1, 2, 4};
     size_t element = (size_t)plan->problem.element_bytes[operand];
-    size_t shift = plan->problem.cache_bytes == 0 ? element * elements_before[bytes / element % 4] : 0;
+    size_t shift =
+        plan->problem.cache_bytes == 0 ? element * elements_before[bytes / element % 4] : 0;
     char *first = o->whole[operand] + (at_end ? SLACK : shift);
     o->tensors.base[operand] = operand == OPERAND_SAVED ? first : first - plan->extent[operand].lo;
 }
@@ -236,7 +256,8 @@ static void put_lone_nan(const tarn_view *view, char *base, rng *r)
         offset += place[rng_next(r) % 3] * view->strides[a];
     }
     uint64_t bits = rng_next(r) | UINT64_C(0x7ff07ff07f807c01);
-    memcpy(base + offset * (int64_t)tarn_dtype_size(view->dtype), &bits, tarn_dtype_size(view->dtype));
+    memcpy(base + offset * (int64_t)tarn_dtype_size(view->dtype), &bits,
+           tarn_dtype_size(view->dtype));
 }
 
 static void fill(const tarn_plan *plan, int operand, char *base, pattern kind, rng *r)
@@ -274,19 +295,21 @@ static void run_kernel(const tarn_plan *plan, const tarn_kernel_row *row, tarn_p
 }
 
 /* The winners that a VJP from saved ones starts with: the specification's. */
-static void save_winners(const test_case *c, const tarn_plan *plan, bool at_end, operands *o, rng *r)
+static void save_winners(const test_case *c, const tarn_plan *plan, bool at_end, operands *o,
+                         rng *r)
 {
     place(plan, TARN_X, 0, at_end, o);
     fill(plan, TARN_X, o->tensors.base[TARN_X], c->values, r);
     tarn_tensors forward = {.base = {[TARN_X] = o->tensors.base[TARN_X],
                                      [OPERAND_SAVED] = o->tensors.base[OPERAND_SAVED]}};
-    const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, TARN_FORWARD_SAVED, TARN_ISA_SPEC);
+    const tarn_kernel_row *spec =
+        tarn_choose_kernel(&plan->problem, TARN_FORWARD_SAVED, TARN_ISA_SPEC);
     run_kernel(plan, spec, TARN_FORWARD_SAVED, &forward, 1, ALL_PARTS);
     o->tensors.base[TARN_X] = NULL;
 }
 
-/* Winners that no forward pass leaves: in many places any byte, or in a few another tap, which may lie in the padding
- * or just beyond the window, and is nearly as good as a true one. */
+/* Winners that no forward pass leaves: in many places any byte, or in a few another tap, which may
+ * lie in the padding or just beyond the window, and is nearly as good as a true one. */
 static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r)
 {
     const tarn_problem *p = &plan->problem;
@@ -299,9 +322,11 @@ static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r
             saved[k] = (char)rng_next(r);
     int inner = p->spatial - 1;
     for (int64_t n = few && winners > 0 ? max_i64(rng_range(r, -2, 3), 1) : 0; n > 0; n--) {
-        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner], out = p->axis[inner].out;
+        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner],
+                out = p->axis[inner].out;
         int64_t end = rng_next(r) % 2 ? out - 1 : 0;
-        if (n == 1 && step > 0) /* a row's first or last window, which no other one restrains there */
+        if (n == 1 &&
+            step > 0) /* a row's first or last window, which no other one restrains there */
             at += (end - at / step % out) * step;
         store_winner(p, saved, at, rng_range(r, -1, taps + taps / 4));
     }
@@ -325,8 +350,8 @@ static void fill_inputs(const test_case *c, const tarn_plan *plan, tarn_pass pas
 }
 
 /* Runs a row on the same inputs; leaves its tensors, and what surrounds them, for comparison. */
-static operands run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
-                        const operands *inputs, int parts, int only)
+static operands run_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                        tarn_pass pass, const operands *inputs, int parts, int only)
 {
     operands o = place_all(plan, pass, 1, c->seed % 2);
     for (const int *k = pass_operands[pass]; *k >= 0; k++)
@@ -336,19 +361,19 @@ static operands run_row(const test_case *c, const tarn_plan *plan, const tarn_ke
     return o;
 }
 
-static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
-                        const operands *expected)
+static void compare_row(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                        tarn_pass pass, const operands *expected)
 {
     int parts = (int)(c->seed / 2 % 5) + 1;
     operands actual = run_row(c, plan, row, pass, expected, parts, ALL_PARTS);
     for (const int *k = pass_operands[pass]; *k >= 0; k++)
-        CHECK(memcmp(expected->whole[*k], actual.whole[*k], actual.size[*k]) == 0, "%s: %s of %s in %d parts",
-              row->name, tarn_operand_name(*k), describe(c), parts);
+        CHECK(memcmp(expected->whole[*k], actual.whole[*k], actual.size[*k]) == 0,
+              "%s: %s of %s in %d parts", row->name, tarn_operand_name(*k), describe(c), parts);
 }
 
 /* That no two parts write the same byte: each is run alone, on poisoned memory. */
-static void compare_parts(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
-                          const operands *inputs, int parts)
+static void compare_parts(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                          tarn_pass pass, const operands *inputs, int parts)
 {
     enum { MOST_BYTES = 1 << 14 };
     static unsigned char writers[OPERANDS][MOST_BYTES];
@@ -357,7 +382,8 @@ static void compare_parts(const test_case *c, const tarn_plan *plan, const tarn_
     for (int part = 0; part < parts; part++) {
         operands o = run_row(c, plan, row, pass, inputs, parts, part);
         for (const int *k = pass_operands[pass]; *k >= 0; k++)
-            for (size_t byte = 0; pass_writes(pass, *k) && byte < o.size[*k] && byte < MOST_BYTES; byte++)
+            for (size_t byte = 0; pass_writes(pass, *k) && byte < o.size[*k] && byte < MOST_BYTES;
+                 byte++)
                 if ((unsigned char)o.whole[*k][byte] != POISON)
                     apart &= ++writers[*k][byte] == 1;
     }
@@ -395,9 +421,10 @@ static void *measure_in_thread(void *argument)
     return NULL;
 }
 
-/* How much a kernel takes is measured on a large stack; then it runs on one that has no more than it may take. */
-static void measure_stack(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row, tarn_pass pass,
-                          const operands *o)
+/* How much a kernel takes is measured on a large stack; then it runs on one that has no more than
+ * it may take. */
+static void measure_stack(const test_case *c, const tarn_plan *plan, const tarn_kernel_row *row,
+                          tarn_pass pass, const operands *o)
 {
     measurement m = {plan, row, pass, &o->tensors, 0};
     pthread_t thread;
@@ -406,25 +433,30 @@ static void measure_stack(const test_case *c, const tarn_plan *plan, const tarn_
     pthread_attr_init(&small);
     bool runs = !pthread_attr_setstack(&large, stack.begin, stack.capacity) &&
                 !pthread_attr_setstacksize(&small, (size_t)PTHREAD_STACK_MIN + STACK_BYTES) &&
-                !pthread_create(&thread, &large, measure_in_thread, &m) && !pthread_join(thread, NULL);
+                !pthread_create(&thread, &large, measure_in_thread, &m) &&
+                !pthread_join(thread, NULL);
     CHECK(runs, "no thread for %s", describe(c));
-    CHECK(m.bytes <= STACK_BYTES, "%s: %lld bytes of stack: %s", row->name, (long long)m.bytes, describe(c));
+    CHECK(m.bytes <= STACK_BYTES, "%s: %lld bytes of stack: %s", row->name, (long long)m.bytes,
+          describe(c));
     deepest_stack = max_i64(deepest_stack, m.bytes);
     if (m.bytes <= STACK_BYTES)
-        CHECK(!pthread_create(&thread, &small, run_in_thread, &m) && !pthread_join(thread, NULL), "no thread");
+        CHECK(!pthread_create(&thread, &small, run_in_thread, &m) && !pthread_join(thread, NULL),
+              "no thread");
     pthread_attr_destroy(&large);
     pthread_attr_destroy(&small);
 }
 
 /* ---- All passes of a case ------------------------------------------------------------------ */
 
-/* Whether the specification, or a kernel whose stack is measured, can afford a pass: its steps from tap to tap. For a gradient, except of averages, it folds
- * for each cell all windows that read it. Cases with fewer cells do the same to all kernels. */
+/* Whether the specification, or a kernel whose stack is measured, can afford a pass: its steps from
+ * tap to tap. For a gradient, except of averages, it folds for each cell all windows that read it.
+ * Cases with fewer cells do the same to all kernels. */
 static bool is_affordable(const tarn_plan *plan, tarn_pass pass)
 {
     const tarn_problem *p = &plan->problem;
     bool gradient = pass == TARN_VJP && !is_linear(p);
-    double steps = (double)(p->planes * p->lanes) * (p->op >= TARN_SMOOTH ? 8 : 1); /* exponentials, powers, pairs of taps */
+    double steps = (double)(p->planes * p->lanes) *
+                   (p->op >= TARN_SMOOTH ? 8 : 1); /* exponentials, powers, pairs of taps */
     for (int a = 0; a < p->spatial; a++) {
         double taps = (double)min_i64(p->axis[a].kernel, p->axis[a].size);
         double windows = (double)min_i64(p->axis[a].kernel, p->axis[a].out);
@@ -481,20 +513,26 @@ static void run_case(const test_case *c)
     if (rng_next(&r) % 4 == 0)
         plan.problem.cache_bytes = 0; /* results go past the caches, as large ones do */
     for (int pass = 0; pass < TARN_PASSES; pass++)
-        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass) && (!c->only_saved || pass == TARN_VJP_SAVED))
+        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass) &&
+            (!c->only_saved || pass == TARN_VJP_SAVED))
             run_pass(c, &plan, (tarn_pass)pass);
 }
 
 /* ---- Sweeps -------------------------------------------------------------------------------- */
 
-/* The case with every operator, divisor and tie rule that its dtype allows; in any layout, or in the one it has. */
+/* The case with every operator, divisor and tie rule that its dtype allows; in any layout, or in
+ * the one it has. */
 static void run_each_operator(test_case c, bool any_layout)
 {
     static const double betas[] = {1, -1, 4, 0.1, -30, 1000, 1e-3, -0.5};
     static const double powers[] = {1, 2, 3, 1, 2, 1.5, 1e3, 1.0009765625, 7.3, 0x1p60};
     bool floating = c.x.dtype <= TARN_BF16;
     for (int op = 0; op < TARN_OPS; op++) {
-        int variants = op == TARN_AVG ? 3 : op == TARN_MODE ? 1 : op >= TARN_SMOOTH ? 2 : floating ? 3 : 1;
+        int variants = op == TARN_AVG      ? 3
+                       : op == TARN_MODE   ? 1
+                       : op >= TARN_SMOOTH ? 2
+                       : floating          ? 3
+                                           : 1;
         if (op >= TARN_SMOOTH && floating == (op == TARN_MODE))
             continue;
         for (int variant = 0; variant < variants; variant++) {
@@ -618,8 +656,8 @@ static void sweep_random(const char *name, int cases, int spatial_lo, int spatia
     printf("%s: %d cases\n", name, cases);
 }
 
-/* Single problems that random ones would not meet: rows longer than any buffer, windows wider than any
- * buffer, many lanes, huge padding, strides and dilations. */
+/* Single problems that random ones would not meet: rows longer than any buffer, windows wider than
+ * any buffer, many lanes, huge padding, strides and dilations. */
 static void sweep_named(void)
 {
     static const char *const problems[] = {
@@ -756,7 +794,8 @@ static void sweep_named(void)
     }
 }
 
-/* Single planes of few windows inside them, every combination of tap and window numbers that small.inc takes. */
+/* Single planes of few windows inside them, every combination of tap and window numbers that
+ * small.inc takes. */
 static void sweep_small(void)
 {
     int cases = 0;
@@ -768,12 +807,15 @@ static void sweep_small(void)
                 for (int a = 0; a < 2; a++) {
                     int64_t out = 1 + (a ? windows % 3 : windows / 3);
                     c.pool.kernel[a] = kernel[a];
-                    c.pool.stride[a] = rng_next(&random_state) % 2 ? kernel[a] : rng_range(&random_state, 1, 6);
-                    shape[a] = kernel[a] + (out - 1) * c.pool.stride[a] + rng_range(&random_state, 0, 2);
+                    c.pool.stride[a] =
+                        rng_next(&random_state) % 2 ? kernel[a] : rng_range(&random_state, 1, 6);
+                    shape[a] =
+                        kernel[a] + (out - 1) * c.pool.stride[a] + rng_range(&random_state, 0, 2);
                 }
                 if (cases++ % 4 && !THOROUGH)
                     continue;
-                c.x = tarn_view_dense(NULL, rng_next(&random_state) % 2 ? TARN_F32 : TARN_F64, 2, shape);
+                c.x = tarn_view_dense(NULL, rng_next(&random_state) % 2 ? TARN_F32 : TARN_F64, 2,
+                                      shape);
                 run_operators(c);
                 c.values = AROUND_ZERO;
                 for (int again = 0; rows == 2 && columns == 2 && again < 60; again++) {
@@ -788,7 +830,8 @@ static void sweep_small(void)
 /* A window on axis a, with any padding; more of it where the window would not fit. */
 static void set_axis(test_case *c, int a, int64_t kernel, int64_t stride, int64_t dilation)
 {
-    int64_t size = c->x.shape[c->x.rank - c->pool.spatial + a], *lo = &c->pool.pad_lo[a], *hi = &c->pool.pad_hi[a];
+    int64_t size = c->x.shape[c->x.rank - c->pool.spatial + a], *lo = &c->pool.pad_lo[a],
+            *hi = &c->pool.pad_hi[a];
     c->pool.kernel[a] = kernel;
     c->pool.stride[a] = stride;
     c->pool.dilation[a] = dilation;
@@ -798,7 +841,8 @@ static void set_axis(test_case *c, int a, int64_t kernel, int64_t stride, int64_
         *lo = dilation * (kernel - 1);
 }
 
-/* What is neither shape nor window; dense tensors or channels last, now and then rows of a longer tensor. */
+/* What is neither shape nor window; dense tensors or channels last, now and then rows of a longer
+ * tensor. */
 static void set_details(test_case *c, bool last)
 {
     c->pool.ceil_mode = rng_next(&random_state) % 2;
@@ -820,8 +864,9 @@ static void run_three(test_case c)
     }
 }
 
-/* Windows of few taps, with every stride, on lines, planes and volumes: rows from one element to three of the longest
- * vectors and one, channels from few to several vectors, and now and then a plane that no buffer holds. */
+/* Windows of few taps, with every stride, on lines, planes and volumes: rows from one element to
+ * three of the longest vectors and one, channels from few to several vectors, and now and then a
+ * plane that no buffer holds. */
 static void sweep_near(int cases)
 {
     static const int64_t kernels[] = {1, 2, 2, 3, 3, 3, 4, 5};
@@ -830,14 +875,25 @@ static void sweep_near(int cases)
     for (int n = 0; n < cases; n++) {
         bool large = n % 16 == 0, last = n % 4 == 1, many = n % 32 == 5;
         int spatial = n % 8 == 6 ? 1 : n % 8 == 7 ? 3 : 2;
-        int64_t kernel = kernels[rng_next(&random_state) % 8], strides[] = {kernel, 1, 2, rng_range(&random_state, 1, 6)};
+        int64_t kernel = kernels[rng_next(&random_state) % 8],
+                strides[] = {kernel, 1, 2, rng_range(&random_state, 1, 6)};
         int64_t stride = strides[rng_next(&random_state) % 4], shape[4];
-        shape[0] = many ? rng_range(&random_state, 500, 1200) : rng_range(&random_state, 1, last ? 70 : 3);
+        shape[0] =
+            many ? rng_range(&random_state, 500, 1200) : rng_range(&random_state, 1, last ? 70 : 3);
         for (int a = 1; a <= spatial; a++)
-            shape[a] = rng_range(&random_state, 1, large ? 60 : spatial == 3 || many ? 5 : last ? 9 : 12);
+            shape[a] = rng_range(&random_state, 1,
+                                 large                  ? 60
+                                 : spatial == 3 || many ? 5
+                                 : last                 ? 9
+                                                        : 12);
         if (!many)
-            shape[spatial] = rng_range(&random_state, 1, large ? 600 : last ? 20 : n % 2 ? 40 : 194);
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, spatial, shape);
+            shape[spatial] = rng_range(&random_state, 1,
+                                       large   ? 600
+                                       : last  ? 20
+                                       : n % 2 ? 40
+                                               : 194);
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES),
+                                  1, spatial, shape);
         for (int a = 0; a < spatial; a++)
             set_axis(&c, a, kernel, stride, n % 5 ? 1 : rng_range(&random_state, 2, 3));
         set_details(&c, last);
@@ -846,22 +902,24 @@ static void sweep_near(int cases)
     printf("near: %d cases\n", cases);
 }
 
-/* Gradients: windows that meet and that do not, from winners that are true, nearly true and corrupt; rows and planes of
- * every count around the lengths of vectors. */
+/* Gradients: windows that meet and that do not, from winners that are true, nearly true and
+ * corrupt; rows and planes of every count around the lengths of vectors. */
 static void sweep_gradients(int cases)
 {
     if (!THOROUGH)
         cases = cases / 16 + 1;
     for (int n = 0; n < cases; n++) {
         bool last = n % 2, wide = n % 8 < 2;
-        int64_t shape[3] = {rng_range(&random_state, 1, last ? 41 : 4), rng_range(&random_state, 1, wide ? 5 : 20),
-                            wide ? rng_range(&random_state, 60, 140) : rng_range(&random_state, 1, last ? 20 : 50)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(n % 3 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16)),
-                                  1, 2, shape);
+        int64_t shape[3] = {
+            rng_range(&random_state, 1, last ? 41 : 4), rng_range(&random_state, 1, wide ? 5 : 20),
+            wide ? rng_range(&random_state, 60, 140) : rng_range(&random_state, 1, last ? 20 : 50)};
+        test_case c = shaped_case(
+            TARN_SLIDING, (tarn_dtype)(n % 3 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16)),
+            1, 2, shape);
         int64_t most = n % 16 == 5 ? 31 : 7;
         for (int a = 0; a < 2; a++)
-            set_axis(&c, a, rng_range(&random_state, 1, most), n % 3 ? rng_range(&random_state, 1, 2)
-                                                                    : rng_range(&random_state, 1, 5), 1);
+            set_axis(&c, a, rng_range(&random_state, 1, most),
+                     n % 3 ? rng_range(&random_state, 1, 2) : rng_range(&random_state, 1, 5), 1);
         set_details(&c, last);
         c.only_saved = n % 8 != 3;
         if (rng_next(&random_state) % 3 == 0) /* nearly true, see fill_inputs() */
@@ -875,7 +933,9 @@ static void sweep_gradients(int cases)
         c.only_saved = false;
         run_case(&c);
     }
-    for (int n = 0; n < 80; n++) { /* winners outside the plane, where rows of windows are longer than those of cells */
+    for (
+        int n = 0; n < 80;
+        n++) { /* winners outside the plane, where rows of windows are longer than those of cells */
         int64_t shape[3] = {1, rng_range(&random_state, 4, 16), rng_range(&random_state, 16, 24)};
         test_case c = shaped_case(TARN_SLIDING, TARN_F32, 1, 2, shape);
         for (int a = 0; a < 2; a++) {
@@ -890,8 +950,8 @@ static void sweep_gradients(int cases)
     printf("gradients: %d cases\n", cases);
 }
 
-/* Large windows, most of stride 1, over planes that are wide, tall or channels last; often full of the same value, which
- * makes the greatest sums. */
+/* Large windows, most of stride 1, over planes that are wide, tall or channels last; often full of
+ * the same value, which makes the greatest sums. */
 static void sweep_large(int cases)
 {
     if (!THOROUGH)
@@ -900,11 +960,14 @@ static void sweep_large(int cases)
         bool last = n % 3 == 1, tall = n % 8 == 5;
         int64_t shape[3] = {rng_range(&random_state, 1, last ? 40 : 3),
                             tall ? 70 : rng_range(&random_state, 1, last ? 9 : 20),
-                            last ? rng_range(&random_state, 1, 20) : rng_range(&random_state, 20, n % 16 ? 160 : 3000)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES), 1, 2, shape);
+                            last ? rng_range(&random_state, 1, 20)
+                                 : rng_range(&random_state, 20, n % 16 ? 160 : 3000)};
+        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES),
+                                  1, 2, shape);
         for (int a = 0; a < 2; a++)
             set_axis(&c, a, rng_range(&random_state, 4, a == n % 2 ? last ? 24 : 64 : 9),
-                     rng_next(&random_state) % 3 ? 1 : rng_range(&random_state, 1, 4), n % 7 ? 1 : 2);
+                     rng_next(&random_state) % 3 ? 1 : rng_range(&random_state, 1, 4),
+                     n % 7 ? 1 : 2);
         set_details(&c, last);
         if (rng_next(&random_state) % 3 == 0)
             c.values = EQUAL;
@@ -913,7 +976,8 @@ static void sweep_large(int cases)
     printf("large windows: %d cases\n", cases);
 }
 
-/* One NaN, or -0, where kernels look for such before they choose their way: windows of all kinds, in lines and planes. */
+/* One NaN, or -0, where kernels look for such before they choose their way: windows of all kinds,
+ * in lines and planes. */
 static void sweep_nan(int cases)
 {
     static const int64_t kernels[] = {2, 3, 3, 5, 6, 9};
@@ -922,8 +986,10 @@ static void sweep_nan(int cases)
     for (int n = 0; n < cases; n++) {
         bool last = n % 3 == 1;
         int spatial = n % 4 ? 2 : 1;
-        int64_t kernel = kernels[rng_next(&random_state) % 6], width = rng_range(&random_state, 9, last ? 15 : 90);
-        int64_t shape[3] = {last ? rng_range(&random_state, 8, 40) : 2, rng_range(&random_state, 9, 15), width};
+        int64_t kernel = kernels[rng_next(&random_state) % 6],
+                width = rng_range(&random_state, 9, last ? 15 : 90);
+        int64_t shape[3] = {last ? rng_range(&random_state, 8, 40) : 2,
+                            rng_range(&random_state, 9, 15), width};
         if (spatial == 1)
             shape[1] = width;
         tarn_dtype dtype = (tarn_dtype)(n % 2 ? TARN_F32 : rng_range(&random_state, 0, TARN_BF16));
@@ -946,8 +1012,8 @@ static int64_t any_power(int most)
     return (INT64_C(1) << rng_range(&random_state, 0, most)) + rng_range(&random_state, -1, 1);
 }
 
-/* Kernels, strides, dilations and paddings up to 2^62, with lanes and gaps: what the checker accepts must
- * run without an overflow, as far as its output fits. */
+/* Kernels, strides, dilations and paddings up to 2^62, with lanes and gaps: what the checker
+ * accepts must run without an overflow, as far as its output fits. */
 static void sweep_huge(void)
 {
     int accepted = 0;
@@ -997,8 +1063,8 @@ static void random_planes(int spatial, int64_t *shape)
         shape[0] = rng_range(&random_state, 1, 35);
 }
 
-/* Global and adaptive windows: planes of every count around the lengths of vectors, channels last, rows that do
- * not fill a vector. */
+/* Global and adaptive windows: planes of every count around the lengths of vectors, channels last,
+ * rows that do not fill a vector. */
 static void sweep_whole(int cases)
 {
     for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
@@ -1014,7 +1080,8 @@ static void sweep_whole(int cases)
         }
         run_operators(c);
     }
-    for (int64_t cells = 1; cells <= (THOROUGH ? 70 : 10); cells++) { /* a NaN in the last vector, or in any other */
+    for (int64_t cells = 1; cells <= (THOROUGH ? 70 : 10);
+         cells++) { /* a NaN in the last vector, or in any other */
         int64_t shape[2] = {rng_range(&random_state, 8, 40), cells};
         test_case c = shaped_case(TARN_GLOBAL, TARN_F32, 1, 1, shape);
         c.values = LONE_NAN;
@@ -1035,7 +1102,8 @@ static void sweep_whole(int cases)
     printf("whole planes: %d cases\n", cases);
 }
 
-/* Adaptive windows that share rows and columns: a cell wins up to four. Numbers of few values, and any. */
+/* Adaptive windows that share rows and columns: a cell wins up to four. Numbers of few values, and
+ * any. */
 static void sweep_adaptive(int cases)
 {
     if (!THOROUGH)
@@ -1057,8 +1125,8 @@ static void sweep_adaptive(int cases)
     printf("adaptive: %d cases\n", cases);
 }
 
-/* [P1] Pieces of problems: paddings that lie far away or cut windows, windows that end before the cells do, adaptive
- * windows of a longer axis. */
+/* [P1] Pieces of problems: paddings that lie far away or cut windows, windows that end before the
+ * cells do, adaptive windows of a longer axis. */
 static void sweep_pieces(int cases)
 {
     static const tarn_pass passes[] = {TARN_FORWARD, TARN_VJP, TARN_VJP_SAVED};
@@ -1082,7 +1150,8 @@ static void sweep_pieces(int cases)
             written.lo[a] = rng_range(&random_state, 0, whole->shape[a] - 1);
             written.hi[a] = rng_range(&random_state, written.lo[a] + 1, whole->shape[a]);
         }
-        CHECK(!tarn_piece(&c.pool, &c.x, pass, &written, &c.pool, &x_box, &y_box, NULL), "%s", describe(&c));
+        CHECK(!tarn_piece(&c.pool, &c.x, pass, &written, &c.pool, &x_box, &y_box, NULL), "%s",
+              describe(&c));
         for (int a = 0; a < c.x.rank; a++)
             shape[a] = x_box.hi[a] - x_box.lo[a];
         c.x = tarn_view_dense(NULL, c.x.dtype, c.x.rank, shape);
@@ -1091,23 +1160,28 @@ static void sweep_pieces(int cases)
     printf("pieces: %d cases\n", cases);
 }
 
-/* Smooth max of small windows: long rows, bands of rows, blocks of planes, numbers near and far apart. */
+/* Smooth max of small windows: long rows, bands of rows, blocks of planes, numbers near and far
+ * apart. */
 static void sweep_weights(int cases)
 {
     static const double betas[] = {1, -1, 0.3, 30, -200};
     for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
         bool wide = n % 4 == 0, many = n % 4 == 1;
-        int64_t shape[3] = {many ? rng_range(&random_state, 10, 40) : rng_range(&random_state, 1, 3),
+        int64_t shape[3] = {many ? rng_range(&random_state, 10, 40)
+                                 : rng_range(&random_state, 1, 3),
                             rng_range(&random_state, 4, wide || many ? 6 : 80),
-                            wide ? rng_range(&random_state, 200, 700) : rng_range(&random_state, 8, many ? 50 : 20)};
-        test_case c = shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % 4), 1, 2, shape);
+                            wide ? rng_range(&random_state, 200, 700)
+                                 : rng_range(&random_state, 8, many ? 50 : 20)};
+        test_case c =
+            shaped_case(TARN_SLIDING, (tarn_dtype)(rng_next(&random_state) % 4), 1, 2, shape);
         random_window(&c, 4);
         c.pool.dilation[0] = c.pool.dilation[1] = 1;
         c.pool.op = TARN_SMOOTH;
         c.pool.beta = betas[rng_next(&random_state) % 5];
         c.pool.count_include_pad = rng_next(&random_state) % 2;
         c.seed = rng_next(&random_state);
-        c.values = rng_next(&random_state) % 2 ? PLAIN : (pattern)(rng_next(&random_state) % PATTERNS);
+        c.values =
+            rng_next(&random_state) % 2 ? PLAIN : (pattern)(rng_next(&random_state) % PATTERNS);
         c.in_layout = c.out_layout = rng_next(&random_state) % 2 ? DENSE : LAST;
         run_case(&c);
     }
@@ -1128,7 +1202,8 @@ static void sweep_skip(int cases)
             shape[spatial] = rng_range(&random_state, 100, 700);
         bool many = n % 20 == 7; /* windows, or channels: more than the engine takes at once */
         if (many)
-            shape[spatial] = rng_range(&random_state, 1500, 3000) / (n % 40 == 7 ? shape[0] : 1) / shape[1];
+            shape[spatial] =
+                rng_range(&random_state, 1500, 3000) / (n % 40 == 7 ? shape[0] : 1) / shape[1];
         if (many && n % 40 == 7)
             shape[0] = rng_range(&random_state, 60, 140);
         test_case c = shaped_case(TARN_SLIDING, dtype, 1, spatial, shape);
@@ -1138,15 +1213,19 @@ static void sweep_skip(int cases)
                 c.pool.dilation[a] = 1;
         do
             c.pool.op = (tarn_op)(rng_next(&random_state) % TARN_OPS);
-        while (c.pool.op == TARN_SMOOTH || c.pool.op == TARN_LP || (c.pool.op == TARN_MODE && dtype <= TARN_BF16));
+        while (c.pool.op == TARN_SMOOTH || c.pool.op == TARN_LP ||
+               (c.pool.op == TARN_MODE && dtype <= TARN_BF16));
         c.pool.ties = (tarn_ties)(rng_next(&random_state) % TARN_TIES);
         c.pool.count_include_pad = rng_next(&random_state) % 2;
         c.pool.divisor = rng_next(&random_state) % 4 ? 0 : rng_range(&random_state, 1, 9);
-        c.pool.skip = dtype <= TARN_BF16 && rng_next(&random_state) % 2 ? TARN_SKIP_NAN : TARN_SKIP_INTEGER;
+        c.pool.skip =
+            dtype <= TARN_BF16 && rng_next(&random_state) % 2 ? TARN_SKIP_NAN : TARN_SKIP_INTEGER;
         c.pool.skip_integer = rng_range(&random_state, 0, 2);
         c.pool.min_count = rng_next(&random_state) % 2 ? 1 : rng_range(&random_state, 0, 5);
         c.seed = rng_next(&random_state);
-        c.values = n % 4 == 0 ? (pattern)(rng_next(&random_state) % PATTERNS) : c.pool.skip == TARN_SKIP_NAN ? HOLES : FEW;
+        c.values = n % 4 == 0                     ? (pattern)(rng_next(&random_state) % PATTERNS)
+                   : c.pool.skip == TARN_SKIP_NAN ? HOLES
+                                                  : FEW;
         c.in_layout = n % 2 ? DENSE : (layout)(rng_next(&random_state) % LAYOUTS);
         c.out_layout = n % 2 ? DENSE : (layout)(rng_next(&random_state) % BROADCAST);
         if (n % 6 == 2)
@@ -1187,17 +1266,32 @@ static void sweep_mode(int cases)
     printf("mode: %d cases\n", cases);
 }
 
-/* What fills the buffers of kernels: long rows, many channels, large windows, many planes and axes. */
+/* What fills the buffers of kernels: long rows, many channels, large windows, many planes and
+ * axes. */
 static void sweep_stack(void)
 {
     static const char *const problems[] = {
-        "max k3s1p1 f32 1x9x5000",         "max k3s2p1 f32 2x4x56x56",         "max k64,5s1p32,2 f32 1x70x300",
-        "max k3000s1 d1 f32 1x6000",       "max k7s7 f32 1x70x700",            "max k3s1p1 f32 1x3000x4x5 last",
-        "max k5s1p2 f32 1x64x9x9 last",    "max k31s1p15 f32 1x17x16x16 last", "max k3s3 f32 1x4x50x50",
-        "max k3s1p2e2 f32 2x20x300",       "max k3,3,3s1p1 f32 1x2x5x9x200",   "max k2,2,2s2 f32 1x33x7x9x10 last",
-        "max k7,7,7s1p3 f32 1x2x9x16x16",  "max global f32 1x20x30x30",        "max global f32 1x600x9x9 last",
-        "max a7,7 f32 3x57x61",            "max a3,5 f32 1x100x19x21 last",    "max a3 d1 f32 1x10000",
-        "max a90,90 f32 1x40x40",          "max k2,2,2,2s1 f32 6x7x8x90",      "max k8,8s1p4 f32 1x64x12x12 last",
+        "max k3s1p1 f32 1x9x5000",
+        "max k3s2p1 f32 2x4x56x56",
+        "max k64,5s1p32,2 f32 1x70x300",
+        "max k3000s1 d1 f32 1x6000",
+        "max k7s7 f32 1x70x700",
+        "max k3s1p1 f32 1x3000x4x5 last",
+        "max k5s1p2 f32 1x64x9x9 last",
+        "max k31s1p15 f32 1x17x16x16 last",
+        "max k3s3 f32 1x4x50x50",
+        "max k3s1p2e2 f32 2x20x300",
+        "max k3,3,3s1p1 f32 1x2x5x9x200",
+        "max k2,2,2s2 f32 1x33x7x9x10 last",
+        "max k7,7,7s1p3 f32 1x2x9x16x16",
+        "max global f32 1x20x30x30",
+        "max global f32 1x600x9x9 last",
+        "max a7,7 f32 3x57x61",
+        "max a3,5 f32 1x100x19x21 last",
+        "max a3 d1 f32 1x10000",
+        "max a90,90 f32 1x40x40",
+        "max k2,2,2,2s1 f32 6x7x8x90",
+        "max k8,8s1p4 f32 1x64x12x12 last",
     };
     static const tarn_dtype dtypes[] = {TARN_F64, TARN_F32, TARN_BF16, TARN_U8, TARN_I32, TARN_I64};
 #if defined(TARN_SANITIZED) || !defined(__OPTIMIZE__)
@@ -1219,9 +1313,9 @@ static void sweep_stack(void)
     printf("stack: at most %lld of %d bytes\n", (long long)deepest_stack, STACK_BYTES);
 }
 
-/* Problems that once went wrong, with all kinds of values: rows that only dilation skips, windows in the padding between
- * others, adaptive windows beside a single one, few channels that are done again; windows apart, behind others that
- * lie in the padding. */
+/* Problems that once went wrong, with all kinds of values: rows that only dilation skips, windows
+ * in the padding between others, adaptive windows beside a single one, few channels that are done
+ * again; windows apart, behind others that lie in the padding. */
 static void sweep_found(void)
 {
     static const char *const problems[] = {
@@ -1237,7 +1331,8 @@ static void sweep_found(void)
         for (int run = 0; run < 4 * PATTERNS; run++) {
             test_case c = {.seed = (uint64_t)(run * 7919 + 1)};
             tarn_error error;
-            CHECK(tarn_problem_parse(problems[n], &c.pool, &c.x, &error) == TARN_OK, "%s", error.message);
+            CHECK(tarn_problem_parse(problems[n], &c.pool, &c.x, &error) == TARN_OK, "%s",
+                  error.message);
             c.values = (pattern)(run % PATTERNS);
             c.in_layout = c.out_layout = run / PATTERNS % 2 ? CROPPED : DENSE;
             if (strstr(problems[n], "last"))

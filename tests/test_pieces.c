@@ -1,5 +1,5 @@
-/* Random problems, and random boxes of what each of their passes writes: a piece has the bits of the whole [P1-P4].
- * usage: test_pieces [boxes [seed]] */
+/* Random problems, and random boxes of what each of their passes writes: a piece has the bits of
+ * the whole [P1-P4]. usage: test_pieces [boxes [seed]] */
 #include "fixture.h"
 #include "window.h"
 
@@ -25,7 +25,8 @@ static const char *describe(const tarn_pool *pool, const tarn_view *x)
     return tarn_problem_format(pool, x, text, sizeof text) < 0 ? "?" : text;
 }
 
-/* Few numbers, so that many tie; in floating types also NaNs with a payload, infinities and zeros of both signs. */
+/* Few numbers, so that many tie; in floating types also NaNs with a payload, infinities and zeros
+ * of both signs. */
 static double random_any(rng *r, tarn_dtype dtype)
 {
     static const double special[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};

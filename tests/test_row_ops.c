@@ -1,4 +1,5 @@
-/* Row operations of every family that this CPU has, beside loops over single elements, between guard pages. */
+/* Row operations of every family that this CPU has, beside loops over single elements, between
+ * guard pages. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "guarded.h"
 
@@ -79,7 +80,8 @@ static bool above(number a, number b)
     return a.whole > b.whole || a.real > b.real;
 }
 
-/* [S1] Sums of f32 are rounded after each addition; binary64 holds them before that closely enough. */
+/* [S1] Sums of f32 are rounded after each addition; binary64 holds them before that closely
+ * enough. */
 static number sum_in_halves(int core, const number *terms, int64_t n)
 {
     if (n == 1)
@@ -124,9 +126,10 @@ static const char *text_of(const fold_case *c)
 {
     static char text[200];
     snprintf(text, sizeof text,
-             "%s kind %d form %d core %d k %d n %d channels %d tap_step %d pixel_step %d given %d in place %d",
-             c->family->name, c->kind, c->form, c->core, (int)c->k, (int)c->n, (int)c->channels, (int)c->tap_step,
-             (int)c->pixel_step, c->given, c->in_place);
+             "%s kind %d form %d core %d k %d n %d channels %d tap_step %d pixel_step %d given %d "
+             "in place %d",
+             c->family->name, c->kind, c->form, c->core, (int)c->k, (int)c->n, (int)c->channels,
+             (int)c->tap_step, (int)c->pixel_step, c->given, c->in_place);
     return text;
 }
 
@@ -135,7 +138,8 @@ static fold_case draw(rng *r, const family *f)
     fold_case c = {.family = f, .channels = 1};
     c.kind = (fold_kind)rng_range(r, BEST, SUM);
     c.form = (fold_form)rng_range(r, ROWS, PIXELS);
-    c.core = c.kind == SUM ? (int)rng_range(r, CORE_I64, CORE_F64) : (int)rng_range(r, CORE_I8, CORE_F64);
+    c.core = c.kind == SUM ? (int)rng_range(r, CORE_I64, CORE_F64)
+                           : (int)rng_range(r, CORE_I8, CORE_F64);
     int64_t lanes = f->ops->vector_bytes / core_bytes((tarn_core)c.core);
     c.k = rng_range(r, 1, c.kind == SUM ? MOST_SUMMED : rng_range(r, 1, MOST_ROWS));
     c.n = rng_range(r, 1, 4 * lanes);
@@ -158,7 +162,9 @@ static fold_case draw(rng *r, const family *f)
 /* Elements from the first that a tap of result i reads. */
 static int64_t read_at(const fold_case *c, int64_t i)
 {
-    return c->form == ROWS ? i : c->form == STRIDE2 ? 2 * i : i / c->channels * c->pixel_step + i % c->channels;
+    return c->form == ROWS      ? i
+           : c->form == STRIDE2 ? 2 * i
+                                : i / c->channels * c->pixel_step + i % c->channels;
 }
 
 /* Where it is written. */
@@ -168,8 +174,8 @@ static int64_t written_at(const fold_case *c, int64_t i)
 }
 
 /* What the case has to give for result i: the value, and the code as a number of taps. */
-static number expected_of(const fold_case *c, const void *const *row, const void *const *codes, int64_t i,
-                          int64_t *code)
+static number expected_of(const fold_case *c, const void *const *row, const void *const *codes,
+                          int64_t i, int64_t *code)
 {
     number tap[MOST_ROWS], best = {0};
     int width = core_width((tarn_core)c->core);
@@ -187,7 +193,8 @@ static number expected_of(const fold_case *c, const void *const *row, const void
     return c->kind == SUM ? sum_in_halves(c->core, tap, c->k) : best;
 }
 
-static void run(const fold_case *c, void *to, void *to_codes, const void *const *row, const void *const *codes)
+static void run(const fold_case *c, void *to, void *to_codes, const void *const *row,
+                const void *const *codes)
 {
     const tarn_row_ops *ops = c->family->ops;
     int core = c->core;
@@ -210,8 +217,8 @@ static void run(const fold_case *c, void *to, void *to_codes, const void *const 
         ops->sum_pixels[core](to, to_step, row[0], k, tap_step, step, c->channels, n);
         break;
     default:
-        ops->best_codes_pixels[core](to, to_codes, to_step, row[0], c->given ? codes[0] : NULL, c->first, c->step,
-                                     k, tap_step, step, c->channels, n);
+        ops->best_codes_pixels[core](to, to_codes, to_step, row[0], c->given ? codes[0] : NULL,
+                                     c->first, c->step, k, tap_step, step, c->channels, n);
     }
 }
 
@@ -229,15 +236,19 @@ static memory make_memory(void)
     return m;
 }
 
-/* Rows are of their own, or begin at the taps of the first; that one holds what the last tap reads, no more. */
-static void place_rows(rng *r, const fold_case *c, const memory *m, const void **row, const void **codes)
+/* Rows are of their own, or begin at the taps of the first; that one holds what the last tap reads,
+ * no more. */
+static void place_rows(rng *r, const fold_case *c, const memory *m, const void **row,
+                       const void **codes)
 {
     int64_t bytes = core_bytes((tarn_core)c->core), results = c->n * c->channels;
-    int64_t elements = read_at(c, results - 1) + 1 + (c->form == ROWS ? 0 : (c->k - 1) * c->tap_step);
+    int64_t elements =
+        read_at(c, results - 1) + 1 + (c->form == ROWS ? 0 : (c->k - 1) * c->tap_step);
     size_t size = (size_t)(elements * bytes + (c->form == STRIDE2 ? SCRATCH_SLACK : 0));
     for (int j = 0; j < c->k; j++) {
         bool at_end = rng_range(r, 0, 1);
-        char *own = guarded_place(&m->row[j], size, at_end), *code = guarded_place(&m->codes[j], size, at_end);
+        char *own = guarded_place(&m->row[j], size, at_end),
+             *code = guarded_place(&m->codes[j], size, at_end);
         int64_t ahead = j * c->tap_step * bytes;
         row[j] = c->form == ROWS || j == 0 ? own : (const char *)row[0] + ahead;
         codes[j] = c->form == ROWS || j == 0 ? code : (const char *)codes[0] + ahead;
@@ -271,20 +282,23 @@ static void check_fold(rng *r, const fold_case *c, const memory *m)
         memcpy(expected[part], of[part]->begin, of[part]->capacity);
     for (int64_t i = 0; i < results; i++) {
         int64_t code = 0;
-        put(cores[0], expected[0] + (to[0] - of[0]->begin), written_at(c, i), expected_of(c, row, codes, i, &code));
+        put(cores[0], expected[0] + (to[0] - of[0]->begin), written_at(c, i),
+            expected_of(c, row, codes, i, &code));
         put(cores[1], expected[1] + (to[1] - of[1]->begin), written_at(c, i), (number){code, 0});
     }
     run(c, to[0], to[1], row, codes);
     for (int part = 0; part < (c->kind == CODES ? 2 : 1); part++) {
         int64_t at = c->form == STRIDE2 ? to[part] - of[part]->begin : 0;
         size_t compared = c->form == STRIDE2 ? size : of[part]->capacity;
-        CHECK(memcmp(of[part]->begin + at, expected[part] + at, compared) == 0, "%s part %d", text_of(c), part);
+        CHECK(memcmp(of[part]->begin + at, expected[part] + at, compared) == 0, "%s part %d",
+              text_of(c), part);
     }
 }
 
 /* ---- Rows to columns ---- */
 
-static void check_turn(rng *r, const family *f, int width, int64_t n, const guarded *row_memory, const guarded *columns)
+static void check_turn(rng *r, const family *f, int width, int64_t n, const guarded *row_memory,
+                       const guarded *columns)
 {
     int64_t bytes = core_bytes((tarn_core)width), lanes = f->ops->vector_bytes / bytes;
     size_t row_bytes = (size_t)(n * bytes);
@@ -334,10 +348,12 @@ typedef struct {
     int64_t columns, stride;
 } lane_case;
 
-/* Windows of up to 4 rows of taps, which the ends of the row may clip; without rows, if there are no axes. */
+/* Windows of up to 4 rows of taps, which the ends of the row may clip; without rows, if there are
+ * no axes. */
 static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
 {
-    int64_t bytes = core_bytes((tarn_core)core), vector = f->ops->vector_bytes / bytes, k = rng_range(r, 1, MOST_LANE_TAPS);
+    int64_t bytes = core_bytes((tarn_core)core), vector = f->ops->vector_bytes / bytes,
+            k = rng_range(r, 1, MOST_LANE_TAPS);
     memset(c, 0, sizeof *c);
     c->stride = rng_range(r, 1, 3);
     c->row = (tarn_lane_row){.lanes = vector + rng_range(r, 0, 6 * vector),
@@ -365,16 +381,19 @@ static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
     for (int64_t o = c->row.outputs - 1; o >= 0; o--) {
         tarn_lane_span *span = &c->spans[o];
         span->lo = clipped && o == 0 ? (int32_t)rng_range(r, 0, k - 1) : 0;
-        span->hi = clipped && o + 1 == c->row.outputs ? (int32_t)rng_range(r, span->lo + 1, k) : (int32_t)k;
+        span->hi = clipped && o + 1 == c->row.outputs ? (int32_t)rng_range(r, span->lo + 1, k)
+                                                      : (int32_t)k;
         span->at = (o * c->stride + span->lo) * cell;
         bool same = o + 1 < c->row.outputs && span[1].lo == span->lo && span[1].hi == span->hi;
         span->alike = same ? span[1].alike + 1 : 1;
     }
     for (int64_t i = 0; i < vector; i++)
-        put(core_width((tarn_core)core), c->first_codes, i, (number){INT64_MIN >> (64 - 8 * bytes), 0});
+        put(core_width((tarn_core)core), c->first_codes, i,
+            (number){INT64_MIN >> (64 - 8 * bytes), 0});
 }
 
-static void check_lanes(rng *r, const family *f, int core, const guarded *from, const guarded *to, const guarded *codes)
+static void check_lanes(rng *r, const family *f, int core, const guarded *from, const guarded *to,
+                        const guarded *codes)
 {
     lane_case c;
     draw_lanes(r, f, core, &c);
@@ -407,31 +426,35 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
             }
             for (int64_t k = c.spans[o].lo; k < c.spans[o].hi; k++) {
                 for (int64_t j = 0; j < row->rows; j++)
-                    terms[j] = get(core, x + c.row_at[j] + (o * c.stride + k) * row->tap_step, lane);
+                    terms[j] =
+                        get(core, x + c.row_at[j] + (o * c.stride + k) * row->tap_step, lane);
                 sums[k] = sum_in_halves(core, terms, row->rows);
             }
             number got = get(core, row->to, i), expected = best;
-            if (pass == 2) /* what is missing at the end changes no cut, and at the beginning counts as 0 */
+            if (pass ==
+                2) /* what is missing at the end changes no cut, and at the beginning counts as 0 */
                 expected = sum_in_halves(core, sums, c.spans[o].hi);
             good &= got.whole == expected.whole && got.real == expected.real;
             code ^= INT64_MIN >> (64 - 8 * bytes);
             coded &= pass != 1 || get(core_width((tarn_core)core), row->codes, i).whole == code;
         }
     }
-    CHECK(good && coded && !odd, "%s: lanes of core %d, %d lanes, %d outputs, %d rows, %d axes", f->name, core,
-          (int)row->lanes, (int)row->outputs, (int)row->rows, row->axes);
+    CHECK(good && coded && !odd, "%s: lanes of core %d, %d lanes, %d outputs, %d rows, %d axes",
+          f->name, core, (int)row->lanes, (int)row->outputs, (int)row->rows, row->axes);
     if (core < CORE_F32)
         return;
     int64_t o = rng_range(r, 0, row->outputs - 1); /* a NaN anywhere is told */
     put(core, x + c.spans[o].at, rng_range(r, 0, row->lanes - 1), (number){0, NAN});
-    CHECK(f->ops->best_lanes[core](row) && f->ops->best_codes_lanes[core](row), "%s: NaN of core %d in lanes", f->name, core);
+    CHECK(f->ops->best_lanes[core](row) && f->ops->best_codes_lanes[core](row),
+          "%s: NaN of core %d in lanes", f->name, core);
 }
 
 /* One run in two pieces; the first of equals, one that is not there; NaN; the whole run's sum. */
 static void check_run(rng *r, const family *f, int core, const guarded *from)
 {
     const tarn_row_ops *ops = f->ops;
-    int64_t bytes = core_bytes((tarn_core)core), n = rng_range(r, 1, rng_range(r, 1, 2000)), cut = rng_range(r, 1, n);
+    int64_t bytes = core_bytes((tarn_core)core), n = rng_range(r, 1, rng_range(r, 1, 2000)),
+            cut = rng_range(r, 1, n);
     char *x = guarded_place(from, (size_t)(n * bytes), rng_range(r, 0, 1)), best[8], sum[8];
     static number terms[2000];
     int64_t first = 0;
@@ -444,18 +467,21 @@ static void check_run(rng *r, const family *f, int core, const guarded *from)
     if (cut < n)
         odd |= ops->best_run[core](best, false, x + cut * bytes, 0, n - cut);
     number got = get(core, best, 0), top = terms[first];
-    CHECK(!odd && got.whole == top.whole && got.real == top.real, "%s: run of core %d, %d of %d", f->name, core, (int)cut,
-          (int)n);
-    CHECK(ops->find_run[core](best, x, 0, n) == first, "%s: found in a run of core %d, %d", f->name, core, (int)n);
+    CHECK(!odd && got.whole == top.whole && got.real == top.real, "%s: run of core %d, %d of %d",
+          f->name, core, (int)cut, (int)n);
+    CHECK(ops->find_run[core](best, x, 0, n) == first, "%s: found in a run of core %d, %d", f->name,
+          core, (int)n);
     if (first > 0)
-        CHECK(ops->find_run[core](best, x, 0, first) == first, "%s: not in a run of core %d", f->name, core);
+        CHECK(ops->find_run[core](best, x, 0, first) == first, "%s: not in a run of core %d",
+              f->name, core);
     if (core < CORE_F32)
         return;
     ops->sum_run[core == CORE_F32 ? TARN_F32 : TARN_F64](sum, x, n);
-    CHECK(get(core, sum, 0).real == sum_in_halves(core, terms, n).real, "%s: sum of a run of core %d, %d", f->name, core,
-          (int)n);
+    CHECK(get(core, sum, 0).real == sum_in_halves(core, terms, n).real,
+          "%s: sum of a run of core %d, %d", f->name, core, (int)n);
     put(core, x, rng_range(r, 0, n - 1), (number){0, NAN});
-    CHECK(ops->best_run[core](best, true, x, 0, n), "%s: NaN in a run of core %d, %d", f->name, core, (int)n);
+    CHECK(ops->best_run[core](best, true, x, 0, n), "%s: NaN in a run of core %d, %d", f->name,
+          core, (int)n);
 }
 
 static void check_all_lanes(rng *r, const family *f)
@@ -474,7 +500,8 @@ static void check_all_lanes(rng *r, const family *f)
 
 /* ---- Modes ---- */
 
-static int64_t mode_of(const int64_t *tap, int k, const tarn_mode_rule *rule, int64_t skipped, int64_t none)
+static int64_t mode_of(const int64_t *tap, int k, const tarn_mode_rule *rule, int64_t skipped,
+                       int64_t none)
 {
     int64_t mode = none, flip = (int64_t)rule->flip;
     int most = 0, counted = 0;
@@ -496,14 +523,17 @@ static int64_t mode_of(const int64_t *tap, int k, const tarn_mode_rule *rule, in
 static void check_modes(rng *r, const family *f, int width, const memory *m)
 {
     static char expected[MOST_BYTES];
-    int64_t bytes = core_bytes((tarn_core)width), n = rng_range(r, 1, 150), step = rng_range(r, 1, 2);
+    int64_t bytes = core_bytes((tarn_core)width), n = rng_range(r, 1, 150),
+            step = rng_range(r, 1, 2);
     int64_t skipped = rng_range(r, -3, 3), none = rng_range(r, -3, 3);
     int k = (int)rng_range(r, 0, MOST_MODE_TAPS);
     bool pairs = rng_range(r, 0, 1); /* of taps that are neighbours, such as halving an axis has */
     if (rng_range(r, 0, 3) == 0)
         n = f->ops->vector_bytes / bytes;
-    tarn_mode_rule rule = {.skips = rng_range(r, 0, 1), .min_count = rng_range(r, 0, MOST_MODE_TAPS + 1)};
-    rule.flip = rng_range(r, 0, 1) ? UINT64_MAX << (8 * bytes - 1) : 0; /* with its sign, as numbers are here */
+    tarn_mode_rule rule = {.skips = rng_range(r, 0, 1),
+                           .min_count = rng_range(r, 0, MOST_MODE_TAPS + 1)};
+    rule.flip = rng_range(r, 0, 1) ? UINT64_MAX << (8 * bytes - 1)
+                                   : 0; /* with its sign, as numbers are here */
     put(width, rule.skipped, 0, (number){skipped, 0});
     put(width, rule.none, 0, (number){none, 0});
     const void *row[MOST_MODE_TAPS];
@@ -523,11 +553,12 @@ static void check_modes(rng *r, const family *f, int width, const memory *m)
         int64_t tap[MOST_MODE_TAPS];
         for (int j = 0; j < k; j++)
             tap[j] = get(width, row[j], i * step).whole;
-        put(width, expected + (to - m->to.begin), i, (number){mode_of(tap, k, &rule, skipped, none), 0});
+        put(width, expected + (to - m->to.begin), i,
+            (number){mode_of(tap, k, &rule, skipped, none), 0});
     }
     f->ops->modes[width](to, row, k, &rule, step, n);
-    CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s modes width %d k %d step %d n %d", f->name, width,
-          k, (int)step, (int)n);
+    CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s modes width %d k %d step %d n %d",
+          f->name, width, k, (int)step, (int)n);
 }
 
 /* Copies, past the caches and not. */
@@ -540,12 +571,14 @@ static void check_copies(rng *r, const family *f, const memory *m)
         memcpy(expected, m->to.begin, m->to.capacity);
         memcpy(expected + (to - m->to.begin), from, (size_t)bytes);
         (bytes % 2 ? f->ops->copy_past : f->ops->copy)(to, from, bytes);
-        CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s copies %d", f->name, (int)bytes);
+        CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s copies %d", f->name,
+              (int)bytes);
     }
 }
 
 /* Two rows of n pixels that pick among PLACES, near each other or not; nothing else is written. */
-static void check_pick(rng *r, const family *f, const memory *m, int64_t pixel, int64_t n, int behind)
+static void check_pick(rng *r, const family *f, const memory *m, int64_t pixel, int64_t n,
+                       int behind)
 {
     enum { PLACES = 40, MOST_PICKS = 40 };
     static char expected[MOST_BYTES], few[2 * PLACES * 80 + SCRATCH_SLACK], many[sizeof few];
@@ -554,7 +587,8 @@ static void check_pick(rng *r, const family *f, const memory *m, int64_t pixel, 
         few[i] = (char)rng_next(r);
         many[i] = (char)rng_next(r);
     }
-    int64_t first = rng_range(r, 2, PLACES - 10), bytes = n * pixel, gap = rng_range(r, 0, 1) * pixel;
+    int64_t first = rng_range(r, 2, PLACES - 10), bytes = n * pixel,
+            gap = rng_range(r, 0, 1) * pixel;
     for (int64_t i = 0; i < n; i++) {
         int64_t place = behind < 0 ? rng_range(r, 0, PLACES - 1) : first + rng_range(r, 0, 2);
         static const int32_t kinds[] = {0, 0, PICK_NONE, PICK_MANY};
@@ -570,9 +604,10 @@ static void check_pick(rng *r, const family *f, const memory *m, int64_t pixel, 
         if (pick & PICK_NONE)
             memset(cell, 0, (size_t)pixel);
     }
-    f->ops->pick(to, bytes + gap, few, pixel == 2 ? few : many, PLACES * pixel, picks, behind, pixel, n, 2);
-    CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s picks %d of %d bytes", f->name, (int)n,
-          (int)pixel);
+    f->ops->pick(to, bytes + gap, few, pixel == 2 ? few : many, PLACES * pixel, picks, behind,
+                 pixel, n, 2);
+    CHECK(memcmp(m->to.begin, expected, m->to.capacity) == 0, "%s picks %d of %d bytes", f->name,
+          (int)n, (int)pixel);
 }
 
 static void check_picks(rng *r, const family *f, const memory *m)

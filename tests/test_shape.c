@@ -95,8 +95,8 @@ static void check_taps(const geometry *g, const tarn_axis *axis, int64_t o)
 }
 
 /* Every window, existing or not, that has a tap on cell i: tap j reads it from window
- * (i+lo-e*j)/s, if that is whole. The greatest j is the least window. The steps are the axis's own: one
- * that is never taken (a single window, a single tap) has become 1. */
+ * (i+lo-e*j)/s, if that is whole. The greatest j is the least window. The steps are the axis's own:
+ * one that is never taken (a single window, a single tap) has become 1. */
 static void check_cell(const geometry *g, const tarn_axis *axis, int64_t i)
 {
     tarn_span windows = cell_windows(axis, i);

@@ -40,10 +40,11 @@ static bool same_skip(const tarn_pool *a, const tarn_pool *b)
     double numbers[2];
     const tarn_pool *pools[2] = {a, b};
     for (int k = 0; k < 2; k++)
-        numbers[k] = pools[k]->skip == TARN_SKIP_NAN        ? (double)NAN
-                     : pools[k]->skip == TARN_SKIP_INTEGER  ? (double)pools[k]->skip_integer
-                     : pools[k]->skip == TARN_SKIP_UNSIGNED ? (double)(uint64_t)pools[k]->skip_integer
-                                                            : pools[k]->skip_real;
+        numbers[k] = pools[k]->skip == TARN_SKIP_NAN       ? (double)NAN
+                     : pools[k]->skip == TARN_SKIP_INTEGER ? (double)pools[k]->skip_integer
+                     : pools[k]->skip == TARN_SKIP_UNSIGNED
+                         ? (double)(uint64_t)pools[k]->skip_integer
+                         : pools[k]->skip_real;
     bool integers = a->skip == TARN_SKIP_INTEGER || a->skip == TARN_SKIP_UNSIGNED;
     return a->min_count == b->min_count &&
            (integers ? a->skip == b->skip && a->skip_integer == b->skip_integer

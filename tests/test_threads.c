@@ -1,5 +1,5 @@
-/* The library's own threads: several callers at once, jobs within jobs, processes that fork, threads that
- * cannot be started. Whatever happens, the bits are those of one thread. */
+/* The library's own threads: several callers at once, jobs within jobs, processes that fork,
+ * threads that cannot be started. Whatever happens, the bits are those of one thread. */
 #define _GNU_SOURCE /* fork, setrlimit, RTLD_NEXT */
 #include "fixture.h"
 
@@ -118,8 +118,8 @@ static void test_starts_that_fail(void)
 
 #endif
 
-/* A child has none of its parent's threads and starts its own, or does without: the limit is of the processes
- * and threads of a user, which root does not feel. */
+/* A child has none of its parent's threads and starts its own, or does without: the limit is of the
+ * processes and threads of a user, which root does not feel. */
 #ifndef __SANITIZE_THREAD__
 static void test_forks(void)
 {

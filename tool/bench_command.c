@@ -1,5 +1,5 @@
-/* tarn bench: how long the passes of a problem take, beside the time that reading the same inputs and
- * writing the same outputs takes. What is compared is measured in turn, so that a busy machine
+/* tarn bench: how long the passes of a problem take, beside the time that reading the same inputs
+ * and writing the same outputs takes. What is compared is measured in turn, so that a busy machine
  * slows both alike. */
 #include "progress.h"
 #include "tensors.h"

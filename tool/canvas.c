@@ -61,8 +61,8 @@ static void dots_disc(canvas *on, int x, int y, int radius, colour fill)
         }
 }
 
-/* A dot of a letter in double size. Where two neighbours that meet at a corner agree against the other
- * two, the corner joins them: slanted strokes lose their steps. */
+/* A dot of a letter in double size. Where two neighbours that meet at a corner agree against the
+ * other two, the corner joins them: slanted strokes lose their steps. */
 static bool doubled_dot(char letter, int x, int y)
 {
     int column = x >> 1, row = y >> 1, across = x & 1 ? 1 : -1, down = y & 1 ? 1 : -1;

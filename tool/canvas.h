@@ -1,6 +1,7 @@
-/* A drawing surface with two back ends: dots for PNG and the like, text for SVG. Drawings are made of
- * a few shapes, so that a new back end is a few functions. Coordinates count dots from the top left;
- * what lies outside is not drawn. All arithmetic is on integers: every machine draws the same. */
+/* A drawing surface with two back ends: dots for PNG and the like, text for SVG. Drawings are made
+ * of a few shapes, so that a new back end is a few functions. Coordinates count dots from the top
+ * left; what lies outside is not drawn. All arithmetic is on integers: every machine draws the
+ * same. */
 #ifndef TARN_TOOL_CANVAS_H
 #define TARN_TOOL_CANVAS_H
 
@@ -35,7 +36,8 @@ struct canvas {
 
 enum { CANVAS_WIDEST = 16384 }; /* a surface larger than that on a side is refused */
 
-/* White surfaces. False if there is no memory or the size is out of range; free with canvas_close(). */
+/* White surfaces. False if there is no memory or the size is out of range; free with
+ * canvas_close(). */
 bool canvas_open_dots(canvas *surface, int width, int height);
 bool canvas_open_svg(canvas *surface, int width, int height);
 /* Completes `data`. False if memory ran out on the way. */

@@ -1,5 +1,6 @@
-/* tarn check: what can be checked of a problem on this machine. Fast kernels against the specification, bit
- * by bit; the adjoint identity <gy, J dx> = <J' gy, dx>; finite differences against J dx. */
+/* tarn check: what can be checked of a problem on this machine. Fast kernels against the
+ * specification, bit by bit; the adjoint identity <gy, J dx> = <J' gy, dx>; finite differences
+ * against J dx. */
 #include "tensors.h"
 #include "../src/layout.h"
 #include "../src/shape.h"
@@ -161,8 +162,8 @@ static double dot(const tool_tensors *t, tarn_operand a, tarn_operand b, double 
     return sum;
 }
 
-/* Both sums have at most n terms, each a product of numbers that were rounded a few times: n units in the
- * last place of the sum of magnitudes bound the difference, with room to spare. */
+/* Both sums have at most n terms, each a product of numbers that were rounded a few times: n units
+ * in the last place of the sum of magnitudes bound the difference, with room to spare. */
 static void check_adjoint(checker *c, const tarn_plan *plan, const tool_tensors *t)
 {
     char note[200];
@@ -187,8 +188,8 @@ typedef struct {
     double worst, largest; /* error; tangent */
 } differences;
 
-/* Outputs at two points, one behind the other; for max and min also their winners, and how many taps
- * reach the extreme between them; for lp the outputs between them. */
+/* Outputs at two points, one behind the other; for max and min also their winners, and how many
+ * taps reach the extreme between them; for lp the outputs between them. */
 typedef struct {
     size_t count;
     double *y, *reached;
@@ -217,8 +218,8 @@ static bool is_smooth_at(const slopes *s, size_t k)
     return !s->winners || (s->winners[k] == s->winners[s->count + k] && s->reached[k] <= 1);
 }
 
-/* How far a tangent is from what the outputs tell. A norm has kinks at zeros and bends sharply beside them,
- * but it is convex: its slope lies between the quotients on either side. */
+/* How far a tangent is from what the outputs tell. A norm has kinks at zeros and bends sharply
+ * beside them, but it is convex: its slope lies between the quotients on either side. */
 static double slope_error(const slopes *s, size_t k, double step, double dy)
 {
     double ahead = s->y[k], behind = s->y[s->count + k];
@@ -279,15 +280,16 @@ static bool count_reached(const checker *c, const tool_tensors *t, double *reach
     return good;
 }
 
-/* Of windows of n taps, weights sum up to n^(1/p) at most and err by less than (8p + 176) units [N7]. */
+/* Of windows of n taps, weights sum up to n^(1/p) at most and err by less than (8p + 176) units
+ * [N7]. */
 static double norm_tangent_error(const tool_tensors *t, double p)
 {
     double weights = pow((double)count_of(t, TARN_X), 1 / p);
     return (8 * fmin(p, 0x1p40) + 176) * DBL_EPSILON * weights * largest(t, TARN_DX);
 }
 
-/* A value of size m is rounded to m*2^-53 a few times, which the quotient magnifies by 1/step; smooth max
- * bends by at most (beta*dx*step)^2 relative to its slope. */
+/* A value of size m is rounded to m*2^-53 a few times, which the quotient magnifies by 1/step;
+ * smooth max bends by at most (beta*dx*step)^2 relative to its slope. */
 static double allowed_error(const tarn_pool *pool, const tool_tensors *t, double step)
 {
     double dx = largest(t, TARN_DX), scale = fmax(largest(t, TARN_X), largest(t, TARN_Y));

@@ -10,7 +10,8 @@ static void format_families(char *text, size_t room, uint32_t mask)
     text[0] = '\0';
     for (uint32_t isa = TARN_ISA_SPEC; isa <= TARN_ISA_AVX512 && used < room; isa <<= 1)
         if (mask & isa)
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", tarn_isa_name(isa));
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
+                                     tarn_isa_name(isa));
 }
 
 typedef struct {
@@ -25,7 +26,8 @@ static void print_text(const explanation *e)
     char text[400];
     printf("problem  %s\noutput   ", e->problem);
     tool_print_shape(stdout, e->y.shape, e->y.rank);
-    printf(" %s\nmachine  %s; allowed: %s\nthreads  %d\nscratch  on the stack: running a plan allocates "
+    printf(" %s\nmachine  %s; allowed: %s\nthreads  %d\nscratch  on the stack: running a plan "
+           "allocates "
            "nothing\n",
            tarn_dtype_name(e->y.dtype), e->machine, e->chosen, e->parts);
     if (tarn_plan_saved_bytes(e->plan))

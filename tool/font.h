@@ -12,7 +12,8 @@ enum {
     FONT_LINE = 11    /* from one line to the next */
 };
 
-/* Whether a dot of a letter is set; false outside the letter, '?' for letters the font does not have. */
+/* Whether a dot of a letter is set; false outside the letter, '?' for letters the font does not
+ * have. */
 bool font_dot(char letter, int column, int row);
 
 #endif

@@ -345,7 +345,8 @@ static void judge_differences(const differences *d, double allowed, graph_findin
              (long long)d->kinks, d->worst);
 }
 
-/* Steps are large against the rounding of the type and small against the distances of its numbers. */
+/* Steps are large against the rounding of the type and small against the distances of its
+ * numbers. */
 static bool check_differences(graph_file *file, graph_finding *found, tarn_complaint *complaint)
 {
     bool f64 = coarsest(file) == 0x1p-53;
@@ -443,7 +444,8 @@ static bool lend_all(const graph_file *file, graph_file *other, tarn_complaint *
     return good;
 }
 
-/* Sums of gradients may come in another order: sums of multiples of 1/8 are the same all the same. */
+/* Sums of gradients may come in another order: sums of multiples of 1/8 are the same all the
+ * same. */
 static bool check_same(const graph_file *file, graph_file *other, const results *fast,
                        graph_finding *found, tarn_complaint *complaint)
 {

@@ -90,7 +90,8 @@ static bool bind(graph_job *job, const tool_named *given, tarn_complaint *compla
     return true;
 }
 
-/* A file that two results go to would lose one of them; one that is read is kept unless asked for. */
+/* A file that two results go to would lose one of them; one that is read is kept unless asked
+ * for. */
 static bool check_pair(const graph_job *job, const binding *b, const binding *other,
                        tarn_complaint *complaint)
 {

@@ -45,8 +45,8 @@ bool graph_port_room(graph_port *port, graph_tensor which, tarn_complaint *compl
 /* The tensor with its data. */
 tarn_view graph_port_view(const graph_port *port, graph_tensor which);
 
-/* Room for every tensor that a mode reads or writes, of the ports that take part; with `values` also for
- * the values of outputs. */
+/* Room for every tensor that a mode reads or writes, of the ports that take part; with `values`
+ * also for the values of outputs. */
 bool graph_file_room(graph_file *file, tarn_mode mode, bool values, tarn_complaint *complaint);
 
 /* Compiles what takes part, with the options of the file. */
@@ -68,9 +68,10 @@ typedef struct graph_finding {
 
 enum { GRAPH_CHECKS = 4 };
 
-/* The adjoint identity, finite differences, the program against one that keeps every value and uses the
- * specification alone, and with `other` whether both graphs compute the same. Tensors that are not there
- * are made up; *count says how many findings there are. False if a check could not be made. */
+/* The adjoint identity, finite differences, the program against one that keeps every value and uses
+ * the specification alone, and with `other` whether both graphs compute the same. Tensors that are
+ * not there are made up; *count says how many findings there are. False if a check could not be
+ * made. */
 bool graph_file_check(graph_file *file, graph_file *other, graph_finding findings[GRAPH_CHECKS],
                       int *count, tarn_complaint *complaint);
 

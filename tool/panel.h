@@ -1,12 +1,13 @@
-/* A labelled panel of a picture: slices of coloured cells, numbers in them where they fit, and a bar that
- * says which colour is which number. */
+/* A labelled panel of a picture: slices of coloured cells, numbers in them where they fit, and a
+ * bar that says which colour is which number. */
 #ifndef TARN_TOOL_PANEL_H
 #define TARN_TOOL_PANEL_H
 
 #include "canvas.h"
 #include "show_data.h"
 
-/* Pictures to draw beside each other: slices x rows x columns numbers, or colours without numbers. */
+/* Pictures to draw beside each other: slices x rows x columns numbers, or colours without
+ * numbers. */
 typedef struct sheet {
     int slices, rows, columns;
     int64_t left_out; /* slices that are not drawn */

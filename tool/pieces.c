@@ -10,7 +10,8 @@ static tool_piece make_piece(const tool_cutter *c, const tarn_box *kept)
 
 /* ---- Where to cut -------------------------------------------------------------------------- */
 
-/* The piece at the origin with axes before place `cut` single, that one `block` long, the rest whole. */
+/* The piece at the origin with axes before place `cut` single, that one `block` long, the rest
+ * whole. */
 static tool_piece first_piece(const tool_cutter *c, int cut, int64_t block)
 {
     tarn_box kept = {{0}, {0}};
@@ -26,8 +27,8 @@ static int64_t cost_of(const tool_cutter *c, int cut, int64_t block, tool_piece_
     return cost(context, &piece);
 }
 
-/* The outermost place where single coordinates cost no more than the goal, or, if none does, than twice
- * the least that can be had: cutting further would only read the same bytes again. */
+/* The outermost place where single coordinates cost no more than the goal, or, if none does, than
+ * twice the least that can be had: cutting further would only read the same bytes again. */
 static int choose_cut(const tool_cutter *c, int64_t *goal, tool_piece_cost *cost,
                       const void *context)
 {

@@ -1,5 +1,5 @@
-/* Problems larger than memory, cut into pieces by tarn_piece(). Pieces follow the memory order of the written tensor: one
- * behind the other they are the output file. */
+/* Problems larger than memory, cut into pieces by tarn_piece(). Pieces follow the memory order of
+ * the written tensor: one behind the other they are the output file. */
 #ifndef TARN_PIECES_H
 #define TARN_PIECES_H
 
@@ -29,8 +29,8 @@ typedef struct tool_cutter {
     bool finished;
 } tool_cutter;
 
-/* Makes pieces that cost at most `goal`, where that is possible: a piece has all cells of its windows. Of `x` and `y`, which must
- * stay, the shapes are used. Errors: those of tarn_piece(). */
+/* Makes pieces that cost at most `goal`, where that is possible: a piece has all cells of its
+ * windows. Of `x` and `y`, which must stay, the shapes are used. Errors: those of tarn_piece(). */
 tarn_status tool_cutter_begin(tool_cutter *cutter, const tarn_pool *pool, const tarn_view *x,
                               const tarn_view *y, tarn_pass pass, const int *order, int64_t goal,
                               tool_piece_cost *cost, const void *context, tarn_error *error);

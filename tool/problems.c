@@ -28,7 +28,8 @@ static bool take_integer(const char **text, int64_t *number)
     return good;
 }
 
-/* "3", "3,5", with `hi` also "1:2,0:1": *count receives how many, and the rest repeats the first. */
+/* "3", "3,5", with `hi` also "1:2,0:1": *count receives how many, and the rest repeats the
+ * first. */
 static bool read_values(const tool_call *call, tool_option_id option, int64_t *lo, int64_t *hi,
                         int *count, tarn_complaint *complaint)
 {
@@ -283,7 +284,8 @@ static bool read_layout(const tool_call *call, tool_problem *problem, tarn_compl
     return true;
 }
 
-/* Rows of colours that windows are about to mix look like this: a short last axis behind a long one. */
+/* Rows of colours that windows are about to mix look like this: a short last axis behind a long
+ * one. */
 static bool looks_like_channels_last(const tarn_view *file, int spatial)
 {
     enum { MOST_COLOURS = 4, A_ROW = 16 };

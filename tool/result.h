@@ -30,16 +30,16 @@ typedef struct tool_target {
     int64_t memory;
 } tool_target;
 
-/* Opens the file that is to hold `view`, which is dense in C or Fortran order when its axes are told as
- * files tell them. A terminal gets small results as text and no others. */
+/* Opens the file that is to hold `view`, which is dense in C or Fortran order when its axes are
+ * told as files tell them. A terminal gets small results as text and no others. */
 bool tool_result_open(tool_result *result, const tool_target *target, const tarn_view *view,
                       int spatial, tarn_complaint *complaint);
 
 /* A complaint, if that is a terminal: it is to get no binary. */
 bool tool_refuse_terminal(tool_option_id option, const char *path, tarn_complaint *complaint);
 
-/* Writes the numbers of a result as text: a line "# [name] shape dtype", then a line for each row of the last
- * axis, an empty one between planes. `numbers` is dense, its axes those of the file. */
+/* Writes the numbers of a result as text: a line "# [name] shape dtype", then a line for each row
+ * of the last axis, an empty one between planes. `numbers` is dense, its axes those of the file. */
 bool tool_text_write(tarn_output *output, const char *name, const tarn_view *numbers,
                      bool channels_last, tarn_complaint *complaint);
 

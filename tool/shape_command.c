@@ -4,7 +4,8 @@
 
 enum { MOST_COUNTED = 1 << 20 }; /* windows of an axis that are looked at one by one */
 
-/* The least and the greatest of what windows have; greatest 0: there are too many windows to look. */
+/* The least and the greatest of what windows have; greatest 0: there are too many windows to
+ * look. */
 typedef struct {
     int64_t least, greatest;
 } range;

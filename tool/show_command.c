@@ -58,8 +58,8 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* What kind of picture a name asks for; standard output, a pipe or a device is a PNG. False for kinds
- * without colours. */
+/* What kind of picture a name asks for; standard output, a pipe or a device is a PNG. False for
+ * kinds without colours. */
 static bool find_kind(const char *path, bool *svg, tarn_file_kind *kind, tarn_complaint *complaint)
 {
     *svg = ends_with(path, ".svg");

@@ -23,7 +23,8 @@ double stack_at(const stack *s, int64_t plane, int64_t slice, int64_t row, int64
 
 /* ---- Tensors to numbers ---------------------------------------------------------------------- */
 
-/* Shape of a stack: the last two of `spatial` axes are rows and columns. False if it is too large. */
+/* Shape of a stack: the last two of `spatial` axes are rows and columns. False if it is too
+ * large. */
 static bool shape_stack(stack *s, const tarn_view *view, int spatial)
 {
     *s = (stack){.planes = 1, .depth = 1, .rows = 1, .columns = 1};

@@ -20,8 +20,8 @@ typedef struct show_request {
     tarn_dtype dtype; /* x is converted to it before pooling */
     bool colour;      /* the axis before the spatial ones is red, green, blue, perhaps alpha */
     double white;     /* colour: the number that is full light */
-    const show_source
-        *gy; /* cotangent of y; NULL: ones, so that gx is the gradient of the sum of y */
+    /* cotangent of y; NULL: ones, so that gx is the gradient of the sum of y */
+    const show_source *gy;
     const show_source *dx; /* tangent of x; NULL: no tangents are shown */
 } show_request;
 
@@ -39,13 +39,13 @@ typedef struct reach {
 typedef struct show_data {
     const show_request *request;
     tarn_pool pool;
-    tarn_view
-        x_view; /* what is pooled: the input less the leading indices that are not shown; dense */
+    /* what is pooled: the input less the leading indices that are not shown; dense */
+    tarn_view x_view;
     int64_t size[TARN_MAX_SPATIAL], out[TARN_MAX_SPATIAL]; /* cells and windows on each axis */
     tarn_dtype y_dtype;
     stack x, y, gx, dx, dy;
-    int64_t *
-        winners; /* max, min: for each y the first cell of its plane that reaches it, or -1; else NULL */
+    /* max, min: for each y the first cell of its plane that reaches it, or -1; else NULL */
+    int64_t *winners;
     stack won; /* max, min: what each cell of x gets if every output gives 1; else no numbers */
     int64_t left_out; /* planes of x that are not shown */
     int channels;     /* planes that make one picture: 3 for colour, else 1 */

@@ -5,8 +5,8 @@
 #include "canvas.h"
 #include "show_data.h"
 
-/* Opens a canvas of the right size with `open` (one of canvas_open_*()) and draws. Errors: NO_MEMORY.
- * The caller closes the canvas, also after an error. */
+/* Opens a canvas of the right size with `open` (one of canvas_open_*()) and draws. Errors:
+ * NO_MEMORY. The caller closes the canvas, also after an error. */
 tarn_status show_picture(const show_data *data, bool (*open)(canvas *on, int width, int height),
                          canvas *on, tarn_error *error);
 

@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-/* Prints as many of them as fit a line, none if not even the input does. A star marks numbers that win. */
+/* Prints as many of them as fit a line, none if not even the input does. A star marks numbers that
+ * win. */
 void show_text(const show_data *data, FILE *file);
 
 #endif

@@ -32,7 +32,8 @@ static int64_t cells_on(const show_data *data, int axis)
     return axis < 0 ? 1 : data->size[axis];
 }
 
-/* The whole axis with the padding that windows reach into, as far as it is no larger than the axis. */
+/* The whole axis with the padding that windows reach into, as far as it is no larger than the
+ * axis. */
 static stretch whole_stretch(const show_data *data, int axis)
 {
     int64_t size = cells_on(data, axis);

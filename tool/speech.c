@@ -68,7 +68,8 @@ static void print_json(const tarn_complaint *c)
     fputs("}\n", stderr);
 }
 
-/* Names and messages may hold anything; a line of error is one line, without commands to the terminal. */
+/* Names and messages may hold anything; a line of error is one line, without commands to the
+ * terminal. */
 static void put_printable(const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++)

@@ -15,7 +15,8 @@ const tool_command tool_commands[] = {
 #define POOL(name, op, window, groups, example, summary)                                           \
     {name, tool_run_pool, POOL_GROUPS | (groups), "IN", example, summary, true, op, window, 0},
 #define SUM(name, window, groups, example, summary)                                                \
-    {name, tool_run_pool, POOL_GROUPS | (groups), "IN", example, summary, true, TARN_AVG, window, 1},
+    {name, tool_run_pool, POOL_GROUPS | (groups), "IN", example, summary, true, TARN_AVG, window,  \
+     1},
 #define COMMAND(name, run, groups, arguments, example, summary)                                    \
     {name, run, EVERY | (groups), arguments, example, summary, false, TARN_MAX, TARN_SLIDING, 0},
 #include "commands.def"

@@ -123,7 +123,8 @@ bool tool_read_memory(const tool_call *call, int64_t *memory, tarn_complaint *co
 /* Threads and kernel families, as --threads and --isa say. */
 bool tool_read_options(const tool_call *call, tarn_options *options, tarn_complaint *complaint);
 
-/* Whether a file that is written is none that was read, or --in-place is given; else a complaint. */
+/* Whether a file that is written is none that was read, or --in-place is given; else a
+ * complaint. */
 bool tool_check_replaced(const tool_call *call, tool_option_id option, const char *read,
                          const char *written, tarn_complaint *complaint);
 
@@ -137,12 +138,13 @@ typedef struct tool_problem {
     tarn_array file;    /* the input's; view.rank 0 and no data where only a shape was given */
 } tool_problem;
 
-/* The problem of a command line: of [OPERATOR] SHAPE, [OPERATOR] FILE, or a problem string, and of the
- * options. Close it with tool_problem_close(). */
+/* The problem of a command line: of [OPERATOR] SHAPE, [OPERATOR] FILE, or a problem string, and of
+ * the options. Close it with tool_problem_close(). */
 bool tool_problem_open(const tool_call *call, tool_problem *problem, tarn_complaint *complaint);
 void tool_problem_close(tool_problem *problem);
 
-/* The view of an array with the channel axis put in front of the spatial ones, if it is behind them. */
+/* The view of an array with the channel axis put in front of the spatial ones, if it is behind
+ * them. */
 tarn_view tool_logical_view(const tarn_view *file, int spatial, bool channels_last);
 /* Spatial axes of the output: none if they are dropped. */
 static inline int tool_output_spatial(const tarn_pool *pool)

@@ -1,4 +1,5 @@
-/* For static analysers, which look at one file at a time: what the functions that tell an error return. */
+/* For static analysers, which look at one file at a time: what the functions that tell an error
+ * return. */
 #include "../src/error.h"
 #include "../src/io/complaint.h"
 

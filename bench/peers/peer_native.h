@@ -27,8 +27,8 @@ static inline double peer_now(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* Each library exports: open, NULL if it cannot do the problem; nanoseconds of so many calls, negative on
- * failure; close; version. */
+/* Each library exports: open, NULL if it cannot do the problem; nanoseconds of so many calls,
+ * negative on failure; close; version. */
 void *peer_open(const peer_problem *problem);
 double peer_run(void *handle, long repeats);
 void peer_close(void *handle);

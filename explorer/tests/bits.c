@@ -1,7 +1,7 @@
 /* usage: bits SEED COUNT
  * Random problems with hostile values through the native library, to standard output: for each, the
- * problem string with its length before it, then x, dx, gy, y, indices, dy, gx, as far as it has them.
- * The page must give the same bytes. */
+ * problem string with its length before it, then x, dx, gy, y, indices, dy, gx, as far as it has
+ * them. The page must give the same bytes. */
 #include "random_problem.h"
 
 enum { MOST = 4096 }; /* elements of a tensor */

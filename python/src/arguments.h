@@ -25,8 +25,8 @@ int parse_shape(PyObject *object, int64_t *shape);
 /* The number of spatial axes, 1..TARN_MAX_SPATIAL; -1 with an exception. */
 int parse_spatial(PyObject *object);
 
-/* Pairs (before, behind), the last axis first, as torch.nn.functional.pad() has them. Returns the number
- * of axes, or -1. */
+/* Pairs (before, behind), the last axis first, as torch.nn.functional.pad() has them. Returns the
+ * number of axes, or -1. */
 int parse_pairs(PyObject *object, int64_t *lo, int64_t *hi);
 
 /* Sets the operator: one of tarn_op, or SUM, an average with divisor 1. */

@@ -45,7 +45,8 @@ static int is_numpy(module_state *state, PyObject *object)
     return is == 1 && remember_numpy(state, numpy) ? -1 : is;
 }
 
-/* A mask would be lost here in silence. Asked once for each type, so of all arrays that can have one. */
+/* A mask would be lost here in silence. Asked once for each type, so of all arrays that can have
+ * one. */
 static int check_unmasked(PyObject *object, const char *name)
 {
     PyObject *masked = loaded_module("numpy.ma");
@@ -371,8 +372,8 @@ static int check_writable(PyObject *object, const char *name)
     return -1;
 }
 
-/* Whether a tensor of PyTorch is lent as the numbers below its negative bit (z.conj().imag has it); -1 with
- * an exception. Others have no such thing. */
+/* Whether a tensor of PyTorch is lent as the numbers below its negative bit (z.conj().imag has it);
+ * -1 with an exception. Others have no such thing. */
 static int check_not_negative(PyObject *object, const char *name)
 {
     PyObject *flag = PyObject_CallMethod(object, "is_neg", NULL);
@@ -406,8 +407,9 @@ static int import_dlpack(const module_state *state, PyObject *object, const char
     return 0;
 }
 
-/* Whether a tensor of PyTorch carries a tangent of forward-mode differentiation; -1 with an exception.
- * PyTorch counts its levels from 0 in a private place; if that is gone, it is asked each time. */
+/* Whether a tensor of PyTorch carries a tangent of forward-mode differentiation; -1 with an
+ * exception. PyTorch counts its levels from 0 in a private place; if that is gone, it is asked each
+ * time. */
 static int has_tangent(PyObject *object)
 {
     PyObject *module = loaded_module("torch.autograd.forward_ad");

@@ -14,12 +14,12 @@ typedef struct {
     Py_buffer buffer; /* held if buffer.obj is set */
 } array;
 
-/* Reads `object`; `name` stands in messages. A written array must be writable. Returns 0, or -1 with
- * an exception set; then there is nothing to release. */
+/* Reads `object`; `name` stands in messages. A written array must be writable. Returns 0, or -1
+ * with an exception set; then there is nothing to release. */
 int array_import(module_state *state, PyObject *object, const char *name, bool written,
                  array *array);
-/* Whether the object's type has a table of DLPack functions that lends the object's memory on the CPU. No
- * exception is left. */
+/* Whether the object's type has a table of DLPack functions that lends the object's memory on the
+ * CPU. No exception is left. */
 bool array_is_lent(module_state *state, PyObject *object);
 
 /* array_import() for a tensor of PyTorch whose gradients are not lost by reading it. */

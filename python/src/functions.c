@@ -235,7 +235,8 @@ const tarn_pool *checked_pool(const module_state *state, PyObject *object)
     return NULL;
 }
 
-/* (pool, x, y, winners): the values and the winners of a pool that keeps them, into arrays or fresh */
+/* (pool, x, y, winners): the values and the winners of a pool that keeps them, into arrays or
+ * fresh */
 static PyObject *pool_saved(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     module_state *state = state_of(module);
@@ -392,8 +393,8 @@ failed:
     return -1;
 }
 
-/* The size of an axis after padding (sign 1) or cropping (-1); at least 1, so that what does not fit is
- * left for the library to refuse. */
+/* The size of an axis after padding (sign 1) or cropping (-1); at least 1, so that what does not
+ * fit is left for the library to refuse. */
 static int64_t padded_size(const helper *helper, int a, int sign)
 {
     int64_t sum, lead = helper->x.view.rank - helper->spatial;

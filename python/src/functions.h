@@ -26,7 +26,8 @@ enum {
     SLIDING_ARGUMENTS
 };
 
-/* The pool that they, or those of the adaptive functions (op, ndim, x, output_size, number, skip, min_count), describe. */
+/* The pool that they, or those of the adaptive functions (op, ndim, x, output_size, number, skip,
+ * min_count), describe. */
 int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *pool);
 int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, tarn_pool *pool);
 

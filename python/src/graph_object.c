@@ -249,8 +249,8 @@ static PyObject *graph_name(PyObject *object, PyObject *args)
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
-/* A program that nobody else runs: the idle one, or a new one. A program has one block of memory, so
- * that threads need one each. */
+/* A program that nobody else runs: the idle one, or a new one. A program has one block of memory,
+ * so that threads need one each. */
 static tarn_program *take_program(graph_object *self, tarn_mode mode)
 {
     STATE_LOCK(self->state);

@@ -14,8 +14,8 @@ typedef struct plan_entry {
     int64_t key[];
 } plan_entry;
 
-/* The plan for a pool, an input and given layouts (NULL: the plan's defaults) on so many threads; new
- * or remembered. NULL with an exception. Give it back with plan_put(). */
+/* The plan for a pool, an input and given layouts (NULL: the plan's defaults) on so many threads;
+ * new or remembered. NULL with an exception. Give it back with plan_put(). */
 plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view *x,
                      const tarn_view *const layout[TARN_OPERANDS], int threads);
 /* One user more, of a plan in use. */

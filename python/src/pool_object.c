@@ -42,8 +42,9 @@ static module_state *find_state(PyTypeObject *type)
     return NULL;
 }
 
-/* (op, window, ndim, kernel, stride, padding, dilation, output_size, ceil, count_include_pad, divisor,
- * number, ties, flat, skip, min_count); operator and number as set_operator() and set_number() have them */
+/* (op, window, ndim, kernel, stride, padding, dilation, output_size, ceil, count_include_pad,
+ * divisor, number, ties, flat, skip, min_count); operator and number as set_operator() and
+ * set_number() have them */
 static int parse_pool(PyObject *args, tarn_pool *pool)
 {
     int op, window, spatial;

@@ -75,7 +75,8 @@ static int read_operand(module_state *state, const pooling *call, int operand, b
     return 0;
 }
 
-/* x of a backward that does not read it: a layout. Results are of the library that gy comes from. */
+/* x of a backward that does not read it: a layout. Results are of the library that gy comes
+ * from. */
 static void set_layout(const pooling *call, tensors *tensors)
 {
     array *x = &tensors->array[TARN_X], *gy = &tensors->array[TARN_GY];
@@ -262,7 +263,8 @@ static bool fits_plan(const tensors *tensors, const tarn_plan *plan)
     return fits;
 }
 
-/* The plan that came with the call, or one for the layouts of its arrays; NULL with an exception. */
+/* The plan that came with the call, or one for the layouts of its arrays; NULL with an
+ * exception. */
 static plan_entry *find_plan(module_state *state, const pooling *call, const tensors *tensors)
 {
     const tarn_view *x = &tensors->array[TARN_X].view, *layout[TARN_OPERANDS] = {NULL};

@@ -4,16 +4,17 @@
 
 #include "plan_cache.h"
 
-/* What x must look like: anything; channels and maybe a batch, which alone may be empty; or the same with
- * any first axis empty, as PyTorch's adaptive functions have it. */
+/* What x must look like: anything; channels and maybe a batch, which alone may be empty; or the
+ * same with any first axis empty, as PyTorch's adaptive functions have it. */
 typedef enum { FRAME_ANY, FRAME_BATCH, FRAME_FIRST } frame;
 
-/* Operands of a pass: the library's, and the winners that a backward needs instead of x. They are an array
- * of y's shape and order of axes, dense: bytes, or integers of 4 or 8 bytes for larger windows. */
+/* Operands of a pass: the library's, and the winners that a backward needs instead of x. They are
+ * an array of y's shape and order of axes, dense: bytes, or integers of 4 or 8 bytes for larger
+ * windows. */
 enum { WINNERS = TARN_OPERANDS, OPERANDS };
 
-/* What to run. The objects are the inputs of the pass, and the arrays to write to; a result that is NULL
- * or None is made. A backward without x (from winners, or of means) has its layout instead. */
+/* What to run. The objects are the inputs of the pass, and the arrays to write to; a result that is
+ * NULL or None is made. A backward without x (from winners, or of means) has its layout instead. */
 typedef struct {
     const tarn_pool *pool;
     tarn_pass pass;
@@ -24,26 +25,28 @@ typedef struct {
     plan_entry **plan; /* if not NULL, receives the plan, or has one that the arrays must lie as */
 } pooling;
 
-/* Whether a backward of the pool needs winners and not x: max and min, where the first of equals wins. */
+/* Whether a backward of the pool needs winners and not x: max and min, where the first of equals
+ * wins. */
 bool keeps_winners(const tarn_pool *pool);
 
 /* Whether a backward needs neither: means that skip nothing. */
 bool is_linear(const tarn_pool *pool);
 
-/* The result of the pass (y; y and indices or winners; dy; gx), a new reference; NULL with an exception. */
+/* The result of the pass (y; y and indices or winners; dy; gx), a new reference; NULL with an
+ * exception. */
 PyObject *pooling_run(module_state *state, const pooling *call);
 
-/* The parts of that, for whoever reads and makes tensors otherwise: whether x has the frame (0, or -1 with
- * an exception), the dtype of the winners of y, the threads for x where PyTorch has so many, and the pass
- * itself, without the GIL if it takes long. */
+/* The parts of that, for whoever reads and makes tensors otherwise: whether x has the frame (0, or
+ * -1 with an exception), the dtype of the winners of y, the threads for x where PyTorch has so
+ * many, and the pass itself, without the GIL if it takes long. */
 int check_frame(const module_state *state, const tarn_pool *pool, frame frame, const tarn_view *x);
 tarn_dtype winner_dtype(const tarn_plan *plan, const tarn_view *y);
 int choose_threads(const tarn_view *x, int torch);
 tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, bool large, void *const *data,
                      tarn_error *error);
 
-/* Threads of passes: for the process (0: one, or PyTorch's number for its tensors), and for this thread
- * (0: as the process). */
+/* Threads of passes: for the process (0: one, or PyTorch's number for its tensors), and for this
+ * thread (0: as the process). */
 extern int pooling_threads;
 extern _Thread_local int pooling_threads_here;
 

@@ -1,4 +1,5 @@
-/* The type of results that no array library asked for: memory with the buffer protocol and DLPack. */
+/* The type of results that no array library asked for: memory with the buffer protocol and
+ * DLPack. */
 #include "tensor.h"
 
 #include <stdlib.h>

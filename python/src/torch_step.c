@@ -1,6 +1,6 @@
-/* PyTorch's tensors in eager mode. Its dispatcher takes longer than pooling a small tensor, and for an
- * ordinary tensor that nobody watches it has nothing to do. Every other tensor is left to the registered
- * operators: the functions here return NotImplemented. */
+/* PyTorch's tensors in eager mode. Its dispatcher takes longer than pooling a small tensor, and for
+ * an ordinary tensor that nobody watches it has nothing to do. Every other tensor is left to the
+ * registered operators: the functions here return NotImplemented. */
 #include "torch_step.h"
 
 #include "array.h"
@@ -117,9 +117,9 @@ static int ask(const torch_hooks *torch, int hook)
     return answer(PyObject_CallNoArgs(torch->hook[hook]));
 }
 
-/* Whether the tensor's numbers are what its memory on the CPU says. Sparse, nested, quantised, wrapped and
- * fake tensors have no memory that PyTorch would lend, zero tensors none at all. Asking for the tensor's
- * dispatch keys would settle it in one call, which takes as long as pooling. */
+/* Whether the tensor's numbers are what its memory on the CPU says. Sparse, nested, quantised,
+ * wrapped and fake tensors have no memory that PyTorch would lend, zero tensors none at all. Asking
+ * for the tensor's dispatch keys would settle it in one call, which takes as long as pooling. */
 static int is_ordinary(module_state *state, PyObject *tensor)
 {
     const torch_hooks *torch = state->torch;
@@ -304,7 +304,8 @@ static step_object *checked_step(const module_state *state, PyObject *object)
     return NULL;
 }
 
-/* Has autograd's node keep the step, and what the backward needs: winners, x, or for means nothing. */
+/* Has autograd's node keep the step, and what the backward needs: winners, x, or for means
+ * nothing. */
 static int keep(const torch_hooks *torch, PyObject *node, PyObject *step, PyObject *saved)
 {
     if (PyObject_SetAttr(node, torch->step, step))
@@ -399,8 +400,8 @@ static PyObject *run_backward(const torch_hooks *torch, step_object *step, PyObj
     return gx;
 }
 
-/* Whether this backward is an ordinary one: not recorded itself, and nobody watches. Hooks on saved tensors
- * may have brought something else back; of winners the type will do, being integers. */
+/* Whether this backward is an ordinary one: not recorded itself, and nobody watches. Hooks on saved
+ * tensors may have brought something else back; of winners the type will do, being integers. */
 static int is_simple(module_state *state, const tarn_pool *pool, PyObject *saved, PyObject *gy)
 {
     int is = ask(state->torch, GRADIENTS);

@@ -34,7 +34,8 @@ PyObject *torch_pool(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *torch_forward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *torch_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
-/* How many threads PyTorch would use; 0 if the object is not a tensor of its, or it does not say. */
+/* How many threads PyTorch would use; 0 if the object is not a tensor of its, or it does not
+ * say. */
 int torch_threads(const module_state *state, PyObject *object);
 
 int torch_traverse(const module_state *state, visitproc visit, void *arg);

@@ -1,5 +1,5 @@
-/* What tarn._core and the compiled step of tarn.torch offer each other: C on one side, C++ against the
- * PyTorch that is installed on the other. Include Python.h first. */
+/* What tarn._core and the compiled step of tarn.torch offer each other: C on one side, C++ against
+ * the PyTorch that is installed on the other. Include Python.h first. */
 #ifndef TARN_TORCH_NATIVE_H
 #define TARN_TORCH_NATIVE_H
 

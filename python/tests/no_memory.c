@@ -1,6 +1,6 @@
-/* Memory that runs out on demand: loaded with LD_PRELOAD, before the C library. It runs out for tarn's module
- * and for what the module has Python make for it; Python itself dies where some of its own allocations
- * fail. */
+/* Memory that runs out on demand: loaded with LD_PRELOAD, before the C library. It runs out for
+ * tarn's module and for what the module has Python make for it; Python itself dies where some of
+ * its own allocations fail. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -32,7 +32,8 @@ static bool is_whole(const layout *l, const tarn_ref *ref)
            ref->place.bytes == program_buffer(l->program, buffer)->bytes;
 }
 
-/* The buffer that may be overwritten by what step `now` writes: same size, read for the last time. */
+/* The buffer that may be overwritten by what step `now` writes: same size, read for the last
+ * time. */
 static int dying_operand(const layout *l, int now)
 {
     const tarn_step *step = program_step(l->program, now);
@@ -44,7 +45,8 @@ static int dying_operand(const layout *l, int now)
     return NO_BUFFER;
 }
 
-/* Block of a buffer that is born at step `now`: that of an operand it is made over, if it may be. */
+/* Block of a buffer that is born at step `now`: that of an operand it is made over, if it may
+ * be. */
 static int block_at_birth(const layout *l, int buffer, int now)
 {
     const tarn_step *step = program_step(l->program, now);

@@ -1,11 +1,11 @@
 /* Compiling: a graph and a request become steps over places in buffers.
  *
- *   graph_mark.c       which values vary with an input, which reach an output, which must be computed
- *   graph_values.c     where values are made, and the steps that make them and their tangents
- *   graph_gradients.c  the steps that make gradients, from the last node to the first
- *   graph_steps.c      steps, buffers, plans; every step stretches the life of the buffers it touches
- *   graph_boxes.c      small tensors inside large ones
- *   graph_arena.c      buffers get their offsets in one block
+ *   graph_mark.c       which values vary with an input, which reach an output, which must be
+ *   computed graph_values.c     where values are made, and the steps that make them and their
+ *   tangents graph_gradients.c  the steps that make gradients, from the last node to the first
+ *   graph_steps.c      steps, buffers, plans; every step stretches the life of the buffers it
+ *   touches graph_boxes.c      small tensors inside large ones graph_arena.c      buffers get their
+ *   offsets in one block
  */
 #include "graph_compiler.h"
 

@@ -123,7 +123,8 @@ void tarn_add_plain_copy(tarn_compiler *c, tarn_value node, tarn_place to, tarn_
 
 /* The place of the small tensor in the large one of a pad or unpad node. */
 tarn_inset tarn_padding_box(const tarn_compiler *c, tarn_value v);
-/* The place of operand k of a concatenation; `offset` is its first byte in each of the outer rows. */
+/* The place of operand k of a concatenation; `offset` is its first byte in each of the outer
+ * rows. */
 tarn_inset tarn_operand_slice(const tarn_compiler *c, tarn_value v, int k, int64_t offset);
 
 /* ---- graph_values.c, graph_gradients.c ----------------------------------------------------- */

@@ -3,8 +3,8 @@
 
 #include "../scalar.h"
 
-/* Sums go block by block, so that the wide accumulators stay in the first cache. A block is read from every
- * operand before it is written, so y may be one of them. */
+/* Sums go block by block, so that the wide accumulators stay in the first cache. A block is read
+ * from every operand before it is written, so y may be one of them. */
 enum { BLOCK = 256 };
 
 #define DEFINE_SUM(name)                                                                           \

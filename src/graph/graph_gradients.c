@@ -1,11 +1,12 @@
 /* Gradients, in the reverse order of the nodes.
  *
- * Contributions to the gradient of a value come in the order in which they are summed. Some are places
- * that exist (the cotangent of an output, the gradient an addition hands on, a slice of one). The first
- * that needs memory is made where the gradient will lie, the others beside it, and the sum is taken in
- * place. One buffer beside it is enough for f32 and f64, whose sums are of their own type: a sum that
- * starts with the sum so far has the same bits (it started at +0, so it is not -0, and +0 changes nothing
- * else). f16 and bf16 are rounded once, so their contributions wait for each other. */
+ * Contributions to the gradient of a value come in the order in which they are summed. Some are
+ * places that exist (the cotangent of an output, the gradient an addition hands on, a slice of
+ * one). The first that needs memory is made where the gradient will lie, the others beside it, and
+ * the sum is taken in place. One buffer beside it is enough for f32 and f64, whose sums are of
+ * their own type: a sum that starts with the sum so far has the same bits (it started at +0, so it
+ * is not -0, and +0 changes nothing else). f16 and bf16 are rounded once, so their contributions
+ * wait for each other. */
 #include "graph_compiler.h"
 
 typedef struct {
@@ -61,7 +62,8 @@ static bool sums_are_of_type(tarn_dtype dtype)
     return dtype == TARN_F64 || dtype == TARN_F32;
 }
 
-/* Before a step that contributes to v: what waits beside its gradient is added, where bits allow it. */
+/* Before a step that contributes to v: what waits beside its gradient is added, where bits allow
+ * it. */
 static void make_room(tarn_compiler *c, tarn_value v)
 {
     if (c->beside[v] && sums_are_of_type(node_of(c, v)->view.dtype))

@@ -246,9 +246,10 @@ static tarn_status load_pool(loader *l, tarn_op op, int64_t divisor, tarn_value 
         return status;
     while (tarn_next_word(&l->reader, &w))
         if (!read_pool_word(&w, &p) && !read_window_word(&w, &p))
-            return bad(l, w.at,
-                       "expected one of kernel= adaptive= global flat, and stride= pad= dilation= "
-                       "spatial= ceil nopad div= beta= p= ties= skip= min= with as many numbers as axes");
+            return bad(
+                l, w.at,
+                "expected one of kernel= adaptive= global flat, and stride= pad= dilation= "
+                "spatial= ceil nopad div= beta= p= ties= skip= min= with as many numbers as axes");
     if (!settle_pool(&p))
         return bad(l, l->op, "expected as many numbers as spatial axes");
     return locate(l, tarn_graph_pool(l->graph, operand(l, 0), &p.pool, value, l->error));
@@ -412,9 +413,10 @@ static tarn_status load_node(loader *l, const tarn_word *op, tarn_value *value)
             return load_pool(l, (tarn_op)k, 0, value);
     if (tarn_word_is(op, "sum"))
         return load_pool(l, TARN_AVG, 1, value);
-    return bad(l, op->at,
-               "expected input, constant, max, min, avg, smooth, lp, pad, unpad, add, scale, concat, "
-               "reshape, flatten or custom");
+    return bad(
+        l, op->at,
+        "expected input, constant, max, min, avg, smooth, lp, pad, unpad, add, scale, concat, "
+        "reshape, flatten or custom");
 }
 
 static tarn_status load_return(loader *l)

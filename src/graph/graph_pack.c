@@ -1,10 +1,10 @@
 /* Two ways to pack, the better one is kept.
  *
- * The first walks the steps as they will run: a block takes the smallest gap that holds it when it is
- * born and gives it back, joined with its neighbours, when it dies. That is fast, and mostly takes no
- * more than what is alive at once, which cannot be beaten. Where it does, and there are not too many
- * blocks, the second places them by size, the largest first, each as low as those it lives with
- * allow: small blocks then fill the gaps that large ones leave. */
+ * The first walks the steps as they will run: a block takes the smallest gap that holds it when it
+ * is born and gives it back, joined with its neighbours, when it dies. That is fast, and mostly
+ * takes no more than what is alive at once, which cannot be beaten. Where it does, and there are
+ * not too many blocks, the second places them by size, the largest first, each as low as those it
+ * lives with allow: small blocks then fill the gaps that large ones leave. */
 #include "graph_pack.h"
 
 #include "../checked.h"

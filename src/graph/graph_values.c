@@ -1,5 +1,5 @@
-/* Values, and tangents beside them, in the order of the nodes. Some are made where they are wanted: in the
- * caller's output, or inside a concatenation. */
+/* Values, and tangents beside them, in the order of the nodes. Some are made where they are wanted:
+ * in the caller's output, or inside a concatenation. */
 #include "graph_compiler.h"
 
 /* ---- Placing ------------------------------------------------------------------------------- */
@@ -52,8 +52,8 @@ static void place(tarn_compiler *c, const unsigned char *wanted, tarn_place *pla
 
 /* ---- The linear nodes ---------------------------------------------------------------------- */
 
-/* The glue is linear: the same steps make values and tangents. `wanted` says which operands have one;
- * the others are zero. */
+/* The glue is linear: the same steps make values and tangents. `wanted` says which operands have
+ * one; the others are zero. */
 typedef struct {
     const unsigned char *wanted;
     const tarn_place *places;
@@ -177,7 +177,8 @@ static void emit_custom(tarn_compiler *c, tarn_value v, bool jvp)
 
 /* ---- Nodes --------------------------------------------------------------------------------- */
 
-/* Where the value (and the tangent) of a node lie, before its step. Constants were settled before. */
+/* Where the value (and the tangent) of a node lie, before its step. Constants were settled
+ * before. */
 static void settle_places(tarn_compiler *c, tarn_value v)
 {
     const tarn_node *node = node_of(c, v);

@@ -7,8 +7,8 @@
 
 enum { WORD_BYTES = 2048 }; /* 64 sizes of 20 digits fit; longer words are refused */
 
-/* One word of a line. A word that is too long, or has a zero in it, has an empty text, which whatever
- * reads it refuses: no name or number is like that. */
+/* One word of a line. A word that is too long, or has a zero in it, has an empty text, which
+ * whatever reads it refuses: no name or number is like that. */
 typedef struct tarn_word {
     char text[WORD_BYTES];
     const char *at; /* where it begins; where one was expected, if there is none */
@@ -32,8 +32,8 @@ const char *tarn_word_value(const tarn_word *w, const char *key);
 
 /* A whole word that is an integer from `low` to `high`. NULL is no number, here and below. */
 bool tarn_read_integer(const char *text, int64_t low, int64_t high, int64_t *number);
-/* "3" or "3,5,..."; with `hi`, "1:2,0:1,...". One number stands for every axis; *count is how many were
- * given, here or before: no two words of a node may disagree. */
+/* "3" or "3,5,..."; with `hi`, "1:2,0:1,...". One number stands for every axis; *count is how many
+ * were given, here or before: no two words of a node may disagree. */
 bool tarn_read_axes(const char *text, int64_t *lo, int64_t *hi, int *count);
 /* "1x64x7x7" or "scalar". */
 bool tarn_read_shape(const char *text, int *rank, int64_t *shape);

@@ -28,7 +28,8 @@ static inline bool tarn_array_is_picture(const tarn_array *array)
 bool tarn_array_open(const char *path, int64_t memory, tarn_array *array,
                      tarn_complaint *complaint);
 
-/* Decodes array->file by its first bytes. `member` is the member of an .npz file to take, NULL for its only one. */
+/* Decodes array->file by its first bytes. `member` is the member of an .npz file to take, NULL for
+ * its only one. */
 bool tarn_array_decode(const char *member, int64_t memory, tarn_array *array,
                        tarn_complaint *complaint);
 
@@ -37,7 +38,8 @@ void tarn_array_close(tarn_array *array);
 /* What the header of a .npy file with channels last has behind the dictionary. */
 #define NPY_CHANNELS_LAST "# channels last"
 
-/* The decoders. `bytes` are those of the file, or of the member, and `at` is where they begin in the file. */
+/* The decoders. `bytes` are those of the file, or of the member, and `at` is where they begin in
+ * the file. */
 typedef struct tarn_bytes {
     const unsigned char *data;
     size_t size;

@@ -23,13 +23,13 @@ tarn_file_kind tarn_file_kind_of(const char *path);
 
 enum { NPY_HEADER = 4096 }; /* room for every header: 64 sizes of 20 digits, and the rest */
 
-/* The .npy header, as NumPy writes it, of elements that follow in C or in Fortran order; returns its
- * length. With `channels_last` it says so in a comment of Python's, for a tarn at the other end of a
- * pipe: NumPy skips it. */
+/* The .npy header, as NumPy writes it, of elements that follow in C or in Fortran order; returns
+ * its length. With `channels_last` it says so in a comment of Python's, for a tarn at the other end
+ * of a pipe: NumPy skips it. */
 size_t tarn_npy_header(const tarn_view *view, bool fortran, bool channels_last, char *header);
 
-/* Writes a dense picture, rows x columns or rows x columns x channels, of u8, or of u16 above a white of
- * 255. Kinds that cannot hold it are refused. */
+/* Writes a dense picture, rows x columns or rows x columns x channels, of u8, or of u16 above a
+ * white of 255. Kinds that cannot hold it are refused. */
 bool tarn_picture_write(tarn_output *output, tarn_file_kind kind, const tarn_view *picture,
                         int64_t white, tarn_complaint *complaint);
 

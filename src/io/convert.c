@@ -58,8 +58,8 @@ static double nearest_double(tarn_wide integer)
     return wide_less(integer, wide_of(0)) ? -(double)(0 - low) : (double)low;
 }
 
-/* As a double that is odd in its last bit if inexact: rounding it again, to a narrower type, then gives
- * what rounding once would. */
+/* As a double that is odd in its last bit if inexact: rounding it again, to a narrower type, then
+ * gives what rounding once would. */
 static double odd_double(tarn_wide integer)
 {
     bool negative = wide_less(integer, wide_of(0));

@@ -169,7 +169,8 @@ static bool take_plain(reader *r, tarn_array *array)
     return true;
 }
 
-/* A file cannot hold more pixels than bits: checked before room is made for what a header claims. */
+/* A file cannot hold more pixels than bits: checked before room is made for what a header
+ * claims. */
 static bool is_plausible(const reader *r)
 {
     int64_t pixels;

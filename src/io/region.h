@@ -13,13 +13,13 @@ typedef struct tarn_region {
     bool mapped; /* give back with munmap, not with free */
 } tarn_region;
 
-/* The bytes of a file, "-" for standard input. A regular file is mapped; anything else is read to its end,
- * into memory while that takes at most `memory` bytes. */
+/* The bytes of a file, "-" for standard input. A regular file is mapped; anything else is read to
+ * its end, into memory while that takes at most `memory` bytes. */
 bool tarn_region_open(const char *path, int64_t memory, tarn_region *region,
                       tarn_complaint *complaint);
 
-/* Zeroed room to write to: memory up to `memory` bytes, beyond that a temporary file whose blocks are
- * reserved, so that a full disk is noticed here and not by a signal later. */
+/* Zeroed room to write to: memory up to `memory` bytes, beyond that a temporary file whose blocks
+ * are reserved, so that a full disk is noticed here and not by a signal later. */
 bool tarn_region_create(size_t size, int64_t memory, tarn_region *region,
                         tarn_complaint *complaint);
 

@@ -34,7 +34,8 @@ static bool read_all(int file, tarn_region *region)
     *region = (tarn_region){.data = malloc(FIRST_ROOM), .size = FIRST_ROOM};
     while (region->data) {
         size_t room = region->size - used;
-        int got = read(file, region->data + used, room < MOST_AT_ONCE ? (unsigned)room : MOST_AT_ONCE);
+        int got =
+            read(file, region->data + used, room < MOST_AT_ONCE ? (unsigned)room : MOST_AT_ONCE);
         if (got < 0)
             return false;
         if (got == 0)

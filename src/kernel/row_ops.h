@@ -189,8 +189,8 @@ typedef struct tarn_mode_rule {
 
 typedef struct tarn_row_ops {
     int vector_bytes;
-    const struct tarn_row_ops
-        *narrower; /* the same with shorter vectors, or NULL: for pixels of few channels */
+    /* the same with shorter vectors, or NULL: for pixels of few channels */
+    const struct tarn_row_ops *narrower;
 
     /* ---- Folds of k rows into one ---- */
 

@@ -4,8 +4,8 @@
  * order, so every machine returns the same bits; no math library is involved. The polynomials
  * and the parts of ln 2 come from tools/coefficients.py.
  *
- * Values of f64 need all of binary64 (`full`); types of 24 bits and less are content with 2^-38 and take shorter
- * polynomials [L3].
+ * Values of f64 need all of binary64 (`full`); types of 24 bits and less are content with 2^-38 and
+ * take shorter polynomials [L3].
  */
 #ifndef TARN_EXPONENTIAL_H
 #define TARN_EXPONENTIAL_H
@@ -27,12 +27,13 @@ typedef struct tarn_weight {
 #define LN2_LOW 0x1.35793c7673008p-53
 #define LOG2_E 0x1.71547652b82fep+0
 
-/* Adding and subtracting 1.5*2^52 rounds to an integer (any |v| < 2^51), half to even; 2^26 times as
- * much rounds to a multiple of 2^26. */
+/* Adding and subtracting 1.5*2^52 rounds to an integer (any |v| < 2^51), half to even; 2^26 times
+ * as much rounds to a multiple of 2^26. */
 #define TO_INTEGER 0x1.8p52
 #define TO_MULTIPLE 0x1.8p78
 
-/* From here on the spacing of t is at least 1/8: reduced in one step, t errs by no more than that. */
+/* From here on the spacing of t is at least 1/8: reduced in one step, t errs by no more than
+ * that. */
 #define HUGE_ARGUMENT 0x1p50
 
 /* Below 2^-1022 of the greatest weight, a weight is zero. */
@@ -171,8 +172,9 @@ static const double short_log_polynomial[] = {0x1.55555555a0afcp-1, 0x1.999996bd
                                               0x1.2494811d23e4ep-2, 0x1.c5e9896b73b79p-3,
                                               0x1.95df2e5633bd7p-3};
 
-/* ln(sum/part) for sum >= part > 0, both normal; NaN for NaN. The bits of a number, taken as an integer, are its
- * logarithm but for 0.0861 of a binary exponent: enough to choose k, so that one division serves (sum/part)/2^k. */
+/* ln(sum/part) for sum >= part > 0, both normal; NaN for NaN. The bits of a number, taken as an
+ * integer, are its logarithm but for 0.0861 of a binary exponent: enough to choose k, so that one
+ * division serves (sum/part)/2^k. */
 static inline double short_log_ratio(double sum, double part)
 {
     const double *q = short_log_polynomial;
@@ -212,9 +214,11 @@ static inline tarn_weight weight_add(tarn_weight a, tarn_weight b)
 
 /* What the clauses on smooth max build from weights. `sum` is that of the window's weights. */
 
-/* [L3] The window's value from its tap `top` of the greatest beta*x, the sum of its weights, and that tap's weight on
- * the same scale: at most the sum, so that the value is never below `top`. Adding +0 makes a zero positive. */
-static inline double smooth_from_sum(bool full, double top, double beta, double sum, double greatest)
+/* [L3] The window's value from its tap `top` of the greatest beta*x, the sum of its weights, and
+ * that tap's weight on the same scale: at most the sum, so that the value is never below `top`.
+ * Adding +0 makes a zero positive. */
+static inline double smooth_from_sum(bool full, double top, double beta, double sum,
+                                     double greatest)
 {
     double log = full ? log_ratio(sum / greatest) : short_log_ratio(sum, greatest);
     return (top + log / beta) + 0.0;

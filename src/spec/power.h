@@ -18,7 +18,8 @@
 
 #define LN2 0x1.62e42fefa39efp-1
 
-/* The correctly rounded square root. Compilers would call the math library for the sake of errno. */
+/* The correctly rounded square root. Compilers would call the math library for the sake of
+ * errno. */
 static inline double square_root(double v)
 {
 #if defined(__SSE2__)
@@ -51,9 +52,10 @@ static inline double weight_number(tarn_weight w)
     return w.mantissa * power_of_two(w.exponent - step) * power_of_two(step);
 }
 
-/* The mantissa of b^q for b as magnitude() makes it, finite, and 0 < q <= 2^40; *n receives the exponent.
- * The product of q, cut in two, with the exponent of b is exact, 42 + 11 and 11 + 11 bits; so the logarithm of
- * the power errs like q*log(b.mantissa), a few q ulp, however large b is. */
+/* The mantissa of b^q for b as magnitude() makes it, finite, and 0 < q <= 2^40; *n receives the
+ * exponent. The product of q, cut in two, with the exponent of b is exact, 42 + 11 and 11 + 11
+ * bits; so the logarithm of the power errs like q*log(b.mantissa), a few q ulp, however large b
+ * is. */
 static inline double power_mantissa(tarn_weight b, double q, double *n)
 {
     uint64_t bits;
@@ -67,7 +69,8 @@ static inline double power_mantissa(tarn_weight b, double q, double *n)
     return exp_reduced(((whole - *n) + rest) * LN2);
 }
 
-/* b^q for b as magnitude() or lp_norm() make it, and 0 <= q <= 2^40; 0 for 0, and 1 for q = 0 else. */
+/* b^q for b as magnitude() or lp_norm() make it, and 0 <= q <= 2^40; 0 for 0, and 1 for q = 0
+ * else. */
 static inline tarn_weight weight_power(tarn_weight b, double q)
 {
     if (!(b.mantissa > 0.0))
@@ -94,14 +97,16 @@ static inline tarn_weight signed_power(double x, double q)
     return (tarn_weight){x < 0.0 ? -power.mantissa : power.mantissa, power.exponent};
 }
 
-/* The same number with a mantissa as magnitude() makes it, for lp_norm(); infinite exponents stay. */
+/* The same number with a mantissa as magnitude() makes it, for lp_norm(); infinite exponents
+ * stay. */
 static inline tarn_weight normal_weight(tarn_weight w)
 {
     tarn_weight unit = magnitude(w.mantissa);
     return w.exponent == INFINITY ? w : (tarn_weight){unit.mantissa, unit.exponent + w.exponent};
 }
 
-/* [N3] The norm but for p = 1 and 2, from the greatest |x| and the sum of the powers over its power. */
+/* [N3] The norm but for p = 1 and 2, from the greatest |x| and the sum of the powers over its
+ * power. */
 static inline tarn_weight norm_from_ratio(tarn_weight top, double p, double ratio)
 {
     return (tarn_weight){top.mantissa * exp_scaled(true, log_ratio(ratio) / p, 0.0), top.exponent};
@@ -123,7 +128,8 @@ static inline tarn_weight lp_norm(double greatest, double p, tarn_weight sum)
     return normal_weight(norm);
 }
 
-/* [N4] The tangent from its numerator and y^(p-1); 0 where y is 0. Adding +0 makes a zero positive. */
+/* [N4] The tangent from its numerator and y^(p-1); 0 where y is 0. Adding +0 makes a zero
+ * positive. */
 static inline double lp_tangent(tarn_weight numerator, tarn_weight denominator)
 {
     if (denominator.mantissa == 0.0)
@@ -133,7 +139,8 @@ static inline double lp_tangent(tarn_weight numerator, tarn_weight denominator)
     return weight_number((tarn_weight){numerator.mantissa / denominator.mantissa, shift}) + 0.0;
 }
 
-/* [N5] One window's share gy / y^(p-1); none where y is 0. smooth_gradient() makes gradients of them. */
+/* [N5] One window's share gy / y^(p-1); none where y is 0. smooth_gradient() makes gradients of
+ * them. */
 static inline tarn_weight lp_share(double gy, tarn_weight denominator)
 {
     return denominator.mantissa == 0.0 ? weight_zero : smooth_share(gy, denominator);
