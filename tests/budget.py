@@ -26,7 +26,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "small.c": 31_000,
     "row_ops_portable.c": 520_000,
     "row_ops_avx2.c": 450_000,
-    "row_ops_avx512.c": 300_000,
+    "row_ops_avx512.c": 550_000,
     "portable_weights.c": 79_000,
     "avx2_weights.c": 81_000,
     "avx512_weights.c": 105_000,
@@ -36,7 +36,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
 # ---- Lines ----
 
 # Wanted: 10,000 and 400. Skipped taps and windows apart have taken 950 of them, windows of long runs 500.
-MOST_LINES = {"src/kernel/*": 16_850, "src/choose.c src/kernels.def src/dispatch.c": 610}
+MOST_LINES = {"src/kernel/*": 16_500, "src/choose.c src/kernels.def src/dispatch.c": 610}
 COLUMNS = 100
 MOST_WIDE_LINES = 0
 
