@@ -245,12 +245,12 @@ static double cells_read(const tarn_problem *problem, int64_t most)
 }
 
 /* Cells of x that a single window spans. */
-static int64_t window_cells(const tarn_problem *problem)
+static double window_cells(const tarn_problem *problem)
 {
-    int64_t cells = 1;
+    double cells = 1;
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
-        cells *= axis->adaptive ? axis->kernel : (axis->kernel - 1) * axis->dilation + 1;
+        cells *= (double)(axis->kernel - 1) * (double)(axis->adaptive ? 1 : axis->dilation) + 1;
     }
     return cells;
 }
@@ -278,7 +278,7 @@ static double lanes_steps(const tarn_problem *problem, int64_t vector)
         problem->axis[0].adaptive || planes >= width ? planes : planes * problem->axis[0].out;
     double turned = cells_read(problem, TILE_BYTES / (vector * problem->lanes));
     /* Vectors that a window does not fit with are halved. */
-    bool is_large = window_cells(problem) * problem->lanes * vector > TILE_BYTES;
+    bool is_large = window_cells(problem) * (double)(problem->lanes * vector) > TILE_BYTES;
     return (taps + turned + 2) * (is_large ? 2 : 1) * (double)width / (double)min_i64(width, used);
 }
 
@@ -365,8 +365,10 @@ static double cost_of_rows(const tarn_problem *problem, bool codes, int64_t vect
 static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_t vector)
 {
     bool codes = is_extreme(problem) && pass != TARN_FORWARD;
-    double least = cost_of_rows(problem, codes, vector), lanes = lanes_steps(problem, vector);
-    bool has_lanes = lanes_accept(problem, pass) && lanes < least;
+    bool has_lanes = lanes_accept(problem, pass); /* and so numbers that are moderate */
+    double least = cost_of_rows(problem, codes, vector),
+           lanes = has_lanes ? lanes_steps(problem, vector) : 0;
+    has_lanes &= lanes < least;
     if (long_accepts(problem, pass) &&
         long_steps(problem, codes, vector) < (has_lanes ? lanes : least))
         return (choice){ENGINE_LONG, "window by window, as each is a few long runs"};
