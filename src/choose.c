@@ -101,8 +101,7 @@ static bool sums_fit_steps(const tarn_problem *problem, int64_t tap_rows)
             means_fit_f32(problem->dtype, taps_of(problem)));
 }
 
-/* Windows whose taps fit the tables, and whose cells fit a tile with the shortest vectors if
- * they are turned. */
+/* Windows whose taps fit the tables, and whose cells fit a tile of the shortest vectors. */
 static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
 {
     enum { MOST_TILE_BYTES = 20 << 10, MOST_TAP_ROWS = 256 };

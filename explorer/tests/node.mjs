@@ -26,7 +26,7 @@ const page = readFileSync(join(root, "build/explorer/tarn-explorer.html"), "utf8
 const part = (id) => new RegExp(`<script[^>]* id="${id}"[^>]*>([^]*?)</script>`).exec(page)[1];
 const module = new WebAssembly.Module(gunzipSync(Buffer.from(part("wasm"), "base64")));
 const engine = new Engine(module);
-const BUDGET = 220e3;  // bytes on the wire
+const BUDGET = 235e3;  // bytes on the wire
 
 // splitmix32, as small as a generator can be.
 function generator(seed) {
