@@ -242,8 +242,8 @@ static void join_phases(const asked_job *j, int64_t n)
         if (bytes == 4)
             for (int64_t k = 0; k < n; k++)
                 memcpy(to + k * phases * 4, from + k * 4, 4);
-        else if (bytes == 8)
-            for (int64_t k = 0; k < n; k++)
+        else if (bytes == 8) /* one f64, or two f32 */
+            for (int64_t k = 0; k < n / j->pixel; k++)
                 memcpy(to + k * phases * 8, from + k * 8, 8);
         else
             for (int64_t k = 0; k < n / j->pixel; k++)
