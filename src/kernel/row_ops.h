@@ -319,7 +319,8 @@ typedef struct tarn_row_ops {
      * of what they step over. What is called scratch may be read SCRATCH_SLACK bytes beyond its
      * end. */
 
-    /* Scratch to[i] = from[i] / divisors[i*divisor_step] + 0, with a divisor_step of 0 or 1. */
+    /* Scratch to[i] = from[i] / divisors[i*divisor_step] + 0, with a divisor_step of 0 or 1; a NaN
+     * as the one quiet NaN. */
     void (*shares[TARN_BF16 + 1])(void *to, int64_t to_step, const void *from, int64_t from_step,
                                   const void *divisors, int64_t divisor_step, int64_t n,
                                   int64_t rows);

@@ -39,76 +39,43 @@ tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *p)
 }
 
 /* Loops over integers as wide as elements. What is above has a mask without the sign. */
-#define SKIP_ROWS(bits)                                                                            \
-    typedef int##bits##_t __attribute__((may_alias)) element_##bits;                               \
-    static void replace_##bits(void *results, const void *elements, const tarn_skip_rule *rule,    \
-                               int64_t n)                                                          \
-    {                                                                                              \
-        const element_##bits *from = elements, mask = (element_##bits)rule->mask,                  \
-                             value = (element_##bits)rule->value,                                  \
-                             instead = (element_##bits)rule->instead;                              \
-        const int64_t above = rule->above ? n : 0, others = n - above;                             \
-        element_##bits *to = results;                                                              \
-        for (int64_t i = 0; i < above; i++)                                                        \
-            to[i] = (element_##bits)(from[i] & mask) > value ? instead : from[i];                  \
-        for (int64_t i = 0; i < others; i++)                                                       \
-            to[i] = (element_##bits)(from[i] & mask) == value ? instead : from[i];                 \
-    }                                                                                              \
-    static void count_##bits(void *results, const void *elements, const tarn_skip_rule *rule,      \
-                             int64_t n)                                                            \
-    {                                                                                              \
-        const element_##bits *from = elements, mask = (element_##bits)rule->mask,                  \
-                             value = (element_##bits)rule->value;                                  \
-        const int64_t above = rule->above ? n : 0, others = n - above;                             \
-        uint8_t *to = results;                                                                     \
-        for (int64_t i = 0; i < above; i++)                                                        \
-            to[i] = (element_##bits)(from[i] & mask) <= value;                                     \
-        for (int64_t i = 0; i < others; i++)                                                       \
-            to[i] = (element_##bits)(from[i] & mask) != value;                                     \
-    }                                                                                              \
-    static void doubt_##bits(void *result, const void *elements, const tarn_skip_rule *rule,       \
-                             int64_t n)                                                            \
-    {                                                                                              \
-        const element_##bits *from = elements, mask = (element_##bits)rule->mask,                  \
-                             value = (element_##bits)rule->value,                                  \
-                             instead = (element_##bits)rule->instead;                              \
-        const int64_t above = rule->above ? n : 0, others = n - above;                             \
-        element_##bits found = 0;                                                                  \
-        for (int64_t i = 0; i < above; i++)                                                        \
-            found |= (from[i] == instead) | ((element_##bits)(from[i] & mask) > value);            \
-        for (int64_t i = 0; i < others; i++)                                                       \
-            found |= (from[i] == instead) | ((element_##bits)(from[i] & mask) == value);           \
-        *(bool *)result = found;                                                                   \
+#define LOOP(bits, COMPARISON, DO)                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        typedef int##bits##_t __attribute__((may_alias)) element;                                  \
+        const element x = ((const element *)from)[i];                                              \
+        const bool skipped = (element)(x & (element)rule->mask) COMPARISON(element) rule->value;   \
+        DO;                                                                                        \
     }
-SKIP_ROWS(8)
-SKIP_ROWS(16)
-SKIP_ROWS(32)
-SKIP_ROWS(64)
-#undef SKIP_ROWS
+#define LOOP_OF_WIDTH(bits, DO)                                                                    \
+    case bits / 8:                                                                                 \
+        if (rule->above)                                                                           \
+            LOOP(bits, >, DO)                                                                      \
+        else                                                                                       \
+            LOOP(bits, ==, DO)                                                                     \
+        break;
+#define EACH(DO)                                                                                   \
+    switch (rule->bytes) {                                                                         \
+        LOOP_OF_WIDTH(8, DO)                                                                       \
+        LOOP_OF_WIDTH(16, DO)                                                                      \
+        LOOP_OF_WIDTH(32, DO)                                                                      \
+        LOOP_OF_WIDTH(64, DO)                                                                      \
+    }
 
-typedef void operation(void *to, const void *from, const tarn_skip_rule *rule, int64_t n);
-
-static int width_of(const tarn_skip_rule *rule)
+void tarn_replace_skipped(void *to, const void *from, const tarn_skip_rule *where, int64_t n)
 {
-    return __builtin_ctz((unsigned)rule->bytes);
+    const tarn_skip_rule own = *where, *const rule = &own; /* no store changes it */
+    EACH(((element *)to)[i] = skipped ? (element)rule->instead : x)
 }
 
-void tarn_replace_skipped(void *to, const void *from, const tarn_skip_rule *rule, int64_t n)
+void tarn_count_others(uint8_t *to, const void *from, const tarn_skip_rule *where, int64_t n)
 {
-    static operation *const by_width[] = {replace_8, replace_16, replace_32, replace_64};
-    by_width[width_of(rule)](to, from, rule, n);
+    const tarn_skip_rule own = *where, *const rule = &own;
+    EACH(to[i] = !skipped)
 }
 
-void tarn_count_others(uint8_t *to, const void *from, const tarn_skip_rule *rule, int64_t n)
+bool tarn_any_doubtful(const void *from, const tarn_skip_rule *rule, int64_t n)
 {
-    static operation *const by_width[] = {count_8, count_16, count_32, count_64};
-    by_width[width_of(rule)](to, from, rule, n);
-}
-
-bool tarn_any_doubtful(const void *results, const tarn_skip_rule *rule, int64_t n)
-{
-    static operation *const by_width[] = {doubt_8, doubt_16, doubt_32, doubt_64};
-    bool any;
-    by_width[width_of(rule)](&any, results, rule, n);
-    return any;
+    uint8_t doubtful = 0;
+    EACH(doubtful |= skipped | (x == (element)rule->instead))
+    return doubtful;
 }

@@ -25,7 +25,6 @@
  *   unpack_lo_t unpack_hi_t  a0 b0 a1 b1 ... of the lower, or the upper, half of every 16 bytes;
  * signed integers
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
- *   widen_bytes_i32(p)       as many bytes as lanes, as i32; and _i64
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   bits_i32(mask)           a number with bit k set where lane k of the mask is; and _i64
@@ -271,38 +270,6 @@ static inline void finish_stores(void)
 {
 #if defined(__x86_64__)
     _mm_sfence();
-#endif
-}
-
-/* ---- Bytes to wider lanes ------------------------------------------------------------------- */
-
-/* As many bytes as there are lanes, widened with zeros. Compilers widen such short vectors lane
- * by lane. */
-static inline v_i32 widen_bytes_i32(const void *p)
-{
-#if VECTOR_BYTES == 64
-    return (v_i32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
-#elif VECTOR_BYTES == 32
-    return (v_i32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-#else
-    uint8_t bytes[LANES_i32];
-    memcpy(bytes, p, sizeof bytes);
-    return (v_i32){bytes[0], bytes[1], bytes[2], bytes[3]};
-#endif
-}
-
-static inline v_i64 widen_bytes_i64(const void *p)
-{
-#if VECTOR_BYTES == 64
-    return (v_i64)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)p));
-#elif VECTOR_BYTES == 32
-    int32_t bytes;
-    memcpy(&bytes, p, sizeof bytes);
-    return (v_i64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
-#else
-    uint8_t bytes[LANES_i64];
-    memcpy(bytes, p, sizeof bytes);
-    return (v_i64){bytes[0], bytes[1]};
 #endif
 }
 
@@ -707,50 +674,6 @@ UNPACK(i64, v_i64, blend_lo_i64, blend_hi_i64)
 #endif
 #undef UNPACK
 
-/* ---- The two formats of 16 bits ------------------------------------------------------------- */
-
-/* Vectors of the LANES_f32 numbers at p as f32, and back, rounded to nearest even: as
- * bf16_load() and so on. */
-typedef uint16_t v_half __attribute__((vector_size(VECTOR_BYTES / 2)));
-
-static inline v_f32 widen_bf16(v_half halves)
-{
-    return (v_f32)(__builtin_convertvector(halves, v_u32) << 16);
-}
-
-static inline v_half narrow_bf16(v_f32 v)
-{
-    v_u32 bits = (v_u32)v, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    rounded = select_u32(v == v, rounded, splat_u32(0x7fc0));
-    return __builtin_convertvector(rounded, v_half);
-}
-
-static inline v_f32 widen_f16(v_half halves)
-{
-#if VECTOR_BYTES == 64
-    return (v_f32)_mm512_cvtph_ps((__m256i)halves);
-#elif VECTOR_BYTES == 32
-    return (v_f32)_mm256_cvtph_ps((__m128i)halves);
-#else
-    v_u32 wide = __builtin_convertvector(halves, v_u32);
-    v_u32 sign = (wide & 0x8000u) << 16, magnitude = wide & 0x7fffu;
-    v_u32 normal = (magnitude << 13) + (112u << 23);
-    v_u32 special = (magnitude << 13) | 0x7f800000u;
-    v_u32 subnormal = (v_u32)(__builtin_convertvector((v_i32)magnitude, v_f32) * 0x1p-24f);
-    v_u32 finite = select_u32((v_i32)magnitude < 0x400, subnormal, normal);
-    return (v_f32)(sign | select_u32((v_i32)magnitude >= 0x7c00, special, finite));
-#endif
-}
-
-static inline v_half narrow_f16(v_f32 v)
-{
-    v_u32 bits = (v_u32)v, sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    v_u32 subnormal = (v_u32)((v_f32)magnitude + 0.5f) - 0x3f000000u;
-    v_u32 normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    v_u32 half = select_u32((v_i32)magnitude < 0x38800000, subnormal, normal);
-    half = select_u32((v_i32)magnitude >= 0x477ff000, splat_u32(0x7c00), half) | sign;
-    half = select_u32(v == v, half, splat_u32(0x7e00));
-    return __builtin_convertvector(half, v_half);
-}
+#include "vector_types.h"
 
 #endif
