@@ -14,7 +14,7 @@ export RESULTS ?= build/bench/results
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
 .PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz check-torch-suites check-wheel \
-    check-long check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
+    check-long check-sweeps check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
     bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install dist amalgamation test-amalgamation test-dist deb check-abi docs format clean help
 
 # Without tests a build needs no more than cmake and a C compiler: gcc, or what CC names. CMake keeps the compiler of a folder, so another
@@ -118,7 +118,14 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
 
-check-long: check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+check-long: check-sweeps check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+
+SEEDS ?= 2 3 4 5 6 7 8 9 10 11
+check-sweeps: ## Kernels against the specification with other random numbers than make test has (SEEDS="2 3": these)
+	@tools/setup.sh build test
+	cmake --preset release -DTARN_TESTS=ON
+	$(build) --target test_kernels
+	@set -e; for seed in $(SEEDS); do echo "-- seed $$seed"; build/tests/test_kernels $$seed; done
 
 check-sanitizers: ## All tests with the undefined-behaviour and memory sanitizers (make test has address and thread)
 	@tools/setup.sh build test

@@ -1017,7 +1017,7 @@ static int64_t any_power(int most)
 static void sweep_huge(void)
 {
     int accepted = 0;
-    for (int n = 0; n < (THOROUGH ? 200000 : 20000); n++) {
+    for (int n = 0; n < (THOROUGH ? 80000 : 20000); n++) {
         int spatial = (int)rng_range(&random_state, 1, 2),
             leading = (int)rng_range(&random_state, 0, 1);
         int64_t shape[3], outputs = 1;
@@ -1368,7 +1368,7 @@ int main(int argc, char **argv)
     SWEEP("weights", sweep_weights(300));
     SWEEP("2-D", sweep_random("2-D", 3000, 2, 2, 9, 5, 4));
     SWEEP("3-D", sweep_random("3-D", 800, 3, 3, 6, 4, 3));
-    SWEEP("rank", sweep_random("rank to 8", 400, 4, 8, 3, 2, 2));
+    SWEEP("rank", sweep_random("rank to 8", 150, 4, 8, 3, 2, 2));
     SWEEP("long", sweep_random("long rows", 300, 1, 1, 60, 18, 20));
     SWEEP("13x13", sweep_random("windows to 8x8", 150, 2, 2, 13, 8, 3));
     SWEEP("skip", sweep_skip(2000));
