@@ -67,6 +67,18 @@ def peers(names):
         yield ""
 
 
+def headline(names):
+    """A sentence for each machine: what a reader of one line should know."""
+    for facts, _, rows in machines():
+        found = {name: peer_row(rows, name) for name in names}
+        compared, lost = (sum(row[column] for row in found.values()) for column in (4, 5))
+        problems = len(there(row.over("torch") for row in of_pass(rows, "fwd") if row.dtype == "f32"))
+        yield f"**{found['fwd'][2]} times as fast as PyTorch forward, {found['bwd'][2]} times backward, " \
+              f"{found['step'][2]} times in a training step**: geometric means of {problems} random f32 problems,\n" \
+              f"one thread, {facts['cpu'].split(' (')[0]}. Over all dtypes, {lost} of {compared} comparisons with the faster of " \
+              "PyTorch and oneDNN are lost; [each is named](bench/results/)."
+
+
 def bounds(names):
     for facts, seeds, rows in machines():
         yield caption(facts, seeds) + "\n"
@@ -76,6 +88,7 @@ def bounds(names):
 
 
 FIGURES = {
+    "headline": lambda: headline(("fwd", "indices", "bwd", "step")),
     "short": lambda: peers(("fwd", "indices", "bwd", "step")),
     "peers": lambda: peers(PASSES),
     "bounds": lambda: bounds(PASSES),
