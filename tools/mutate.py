@@ -103,8 +103,9 @@ def prepare(programs):
     BUILD.mkdir(exist_ok=True)
     if not (BUILD / "venv").exists():
         (BUILD / "venv").symlink_to(ROOT / "build" / "venv")
+    avx512 = run([ROOT / "tools" / "has_avx512.sh"]).stdout.strip()
     for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_WERROR=ON", "-DTARN_EXAMPLES=OFF",
-                   "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+                   f"-DTARN_AVX512={avx512}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
                   ["cmake", "--build", "build", "--target", *programs]):
         done = run(words, cwd=WORK)
         if done.returncode:
@@ -125,16 +126,23 @@ def compilations():
     return found
 
 
+def holders(path, commands):
+    """The files of the library to compile again. Of row operations, which each family compiles for itself, one family does: tests
+    judge each alone."""
+    names = [name for name, (_, read) in commands.items() if path in read]
+    if not names:
+        sys.exit(f"no file of the library reads {path}")
+    return [name for name in names if name.replace("portable", "avx2") == name or name.replace("portable", "avx2") not in names]
+
+
 def compile_mutant(path, commands):
     """The objects that hold it, or None if it does not compile."""
     objects = []
-    for words, read in commands.values():
-        if path in read:
-            if run(words, cwd=BUILD).returncode:
-                return None
-            objects.append(words[words.index("-o") + 1])
-    if not objects:
-        sys.exit(f"no file of the library reads {path}")
+    for name in holders(path, commands):
+        words, _ = commands[name]
+        if run(words, cwd=BUILD).returncode:
+            return None
+        objects.append(words[words.index("-o") + 1])
     return objects
 
 
