@@ -56,7 +56,7 @@ void tool_print_overview(void)
         "  tarn explain, check, bench                       which kernels, whether right, how "
         "fast\n"
         "  tarn graph run pyramid.graph -i x.npy -o y.npy   a graph of pools\n\n"
-        "Operators: max min avg smooth lp, and each as adaptive-max, global-max, ...\n"
+        "Operators: max min avg sum mode smooth lp, and each as adaptive-max, global-max, ...\n"
         "Files: .npy .npz PNG PNM; - is standard input or output.\n"
         "tarn --help lists all commands, tarn COMMAND --help the options of one.\n",
         tarn_version(), about);

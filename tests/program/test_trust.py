@@ -191,6 +191,17 @@ def test_inputs_that_shrink(tmp_path, size, left, words):
     assert names_in(tmp_path) == ["g.graph", "x.npy"]
 
 
+# ---- Graphs of many nodes ------------------------------------------------------------------------
+
+
+def test_drawings_of_long_chains(good):
+    """A node names its neighbourhood, not all that share its memory: the drawing grows with the nodes, not with their square."""
+    nodes = [f"v{k + 1} = max v{k} kernel=1,1 stride=1" for k in range(1000)]
+    (good.folder / "chain.graph").write_text("\n".join(["v0 = input f32 4x4", *nodes, "return v1000"]) + "\n")
+    drawing = good("graph", "dot", "chain.graph").out
+    assert drawing.count("and 243 more nearby") > 400 and len(drawing) < 300_000
+
+
 # ---- Ctrl-C --------------------------------------------------------------------------------------
 
 
