@@ -142,7 +142,7 @@ NARROW(i32, i64, 2, cvtepi64_epi32)
 /* They are computed in f64 if they are f64, and in f32 otherwise. For each dtype d:
  *
  *   read_d(p)        a vector from as many elements; a NaN may become another, quiet, one
- *   write_d(p,v)     as many elements, rounded once to nearest even; a NaN becomes the one quiet NaN
+ *   write_d(p,v)     as many elements, rounded once to nearest even; any NaN as the one quiet NaN
  *   read_some_d(p,n) write_some_d(p,v,n)   the same of the first n lanes, fewer than a vector
  */
 static inline v_f32 quiet_f32(v_f32 v)
