@@ -13,7 +13,7 @@ export RESULTS ?= build/bench/results
 # The makes that CMake starts count their own jobs; ours would only confuse them.
 unexport MAKEFLAGS MFLAGS
 .NOTPARALLEL:
-.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz check-torch-suites check-wheel \
+.PHONY: all run demo test test-quick test-python test-neon test-wasm test-explorer test-machines test-vectors test-avx512 test-large fuzz check-torch-suites check-differential check-wheel \
     check-long check-sweeps check-sanitizers check-valgrind check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible check-pyramid \
     bench bench-peers bench-counts bench-population bench-pyramid explorer pictures python wheel install dist amalgamation test-amalgamation test-dist deb check-abi docs format clean help
 
@@ -118,7 +118,7 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
 
-check-long: check-sweeps check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-mpi check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+check-long: check-sweeps check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-mpi check-differential check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
 
 SEEDS ?= 2 3 4 5 6 7 8 9 10 11
 check-sweeps: ## Kernels against the specification with other random numbers than make test has (SEEDS="2 3": these)
@@ -180,6 +180,11 @@ KILLS ?= 20
 check-pyramid: ## Kill the drivers and workers of pyramids, again and again (KILLS=20); check metadata against the strict schema
 	@tools/setup.sh build python
 	@tools/python.sh pyramid $(KILLS)
+
+CASES ?= 100000
+check-differential: ## Random calls beside PyTorch's own: values, indices, gradients, errors (CASES=100000; make test does 7000)
+	@tools/setup.sh build python
+	@tools/python.sh differential $(CASES)
 
 check-wheel: ## Build the wheel; auditwheel must call it manylinux, and abi3audit clean
 	@tools/setup.sh build python

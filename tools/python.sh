@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# usage: tools/python.sh <install|wheel|check-wheel|test|suites|dask|mpi|pyramid>
+# usage: tools/python.sh <install|wheel|check-wheel|test|suites|differential|dask|mpi|pyramid>
 #   install  the package into build/venv, with NumPy
 #   wheel    a wheel and a source distribution into build/dist
 #   check-wheel  the same; then auditwheel must call the wheel manylinux, and abi3audit clean
 #   suites <checkout> [suite]...  PyTorch's own tests of pooling, inside tarn.torch.patch()
 #   test     install without the vector kernels, optimised lightly, with all that the tests need, and run them
+#   differential [cases]  install, and compare so many random calls (100000) with PyTorch's
 #   dask     install, and run the long tests of tarn.dask
 #   mpi      install, and run examples/mpi_pool.py on 1, 2, 4 and 7 ranks
 #   pyramid  install, and kill drivers and workers of pyramids, so many times (20); check their metadata
@@ -63,6 +64,11 @@ test)
     # Two at a time: the differential test alone takes half of the time.
     $venv/python -m pytest -q -n 2 --doctest-modules python/tests --pyargs tarn
     ;;
+differential)
+    need torch==2.13.0 pytest
+    install build/python
+    $venv/python -m pytest -q -s python/tests/test_differential.py --cases "${2:-100000}"
+    ;;
 mpi)
     need mpi4py
     install build/python
@@ -83,7 +89,7 @@ pyramid)
     $venv/python -m pytest -q python/tests/scale/strict_schema.py
     ;;
 *)
-    sed -n '2,10s/^# //p' "$0" >&2
+    sed -n '2,11s/^# //p' "$0" >&2
     exit 2
     ;;
 esac

@@ -63,7 +63,7 @@ need_wasm_runtime() {
 # this machine is left out of the comparison, which says so.
 peer_packages='numpy torch==2.13.0 onnx onnxruntime openvino opencv-python-headless scipy tinybrain'
 population_packages='numpy torch==2.13.0 onednn-devel'
-pyramid_packages='numpy zarr dask distributed ome-zarr ngff-zarr tensorstore xarray tinybrain scikit-image jsonschema'
+pyramid_packages='numpy zarr dask distributed ome-zarr ngff-zarr tensorstore xarray tinybrain scikit-image'
 make_peers() { # make_peers <folder> <package>...
     peers=$1
     shift

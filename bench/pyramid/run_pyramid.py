@@ -19,13 +19,9 @@ import statistics
 import subprocess
 import sys
 
-import jsonschema
-import ngff_zarr
 import numpy
 import zarr
 from contenders import CONTENDERS
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEVELS = 4
@@ -68,7 +64,6 @@ def measure(options, names, case):
     source = make_volume(options.folder, options.mib, case)
     finished, out = (os.path.join(options.folder, name) for name in ("finished", "out"))
     run("tarn 1 worker", source, finished)
-    check_schema(finished)
     rounds = {name: [] for name in names}
     for number in range(options.rounds):
         for name in names:
@@ -102,20 +97,6 @@ def run(name, source, out):
         return None
     size = sum(os.path.getsize(os.path.join(where, file)) for where, _, files in os.walk(out) for file in files)
     return json.loads(done.stdout.splitlines()[-1]) | {"bytes": size}
-
-
-def check_schema(out):
-    """The metadata of a pyramid against the strict schema of OME-Zarr 0.5, which ngff-zarr brings along."""
-    folder = os.path.join(os.path.dirname(ngff_zarr.__file__), "spec", "0.5", "schemas")
-    schemas = {}
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            schemas[name] = json.load(file)
-    resources = [(schema["$id"], DRAFT202012.create_resource(schema)) for schema in schemas.values()]
-    with open(os.path.join(out, "zarr.json"), encoding="utf-8") as file:
-        attributes = json.load(file)["attributes"]
-    jsonschema.Draft202012Validator(schemas["strict_image.schema"],
-                                    registry=Registry().with_resources(resources)).validate(attributes)
 
 
 def depends_on_chunks(folder, name):

@@ -1,5 +1,7 @@
 #include "plan_cache.h"
 
+#include "interrupts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +144,7 @@ static plan_entry *make_plan(module_state *state, const plan_key *key, uint64_t 
     tarn_options options = tarn_options_default();
     if (threads > 1) /* where there are no threads, one does the work */
         tarn_executor_threads(threads, &options.executor, NULL);
+    interrupts_prepare(pool, x, &options.executor);
     for (int k = 0; k < TARN_OPERANDS; k++)
         options.layout[k] = layout[k];
     plan_entry *entry = make_entry(key, hash);

@@ -1,6 +1,7 @@
 #include "pooling.h"
 
 #include "array.h"
+#include "interrupts.h"
 #include "torch_step.h"
 
 int pooling_threads;
@@ -235,14 +236,19 @@ static tarn_status run_pass(const tarn_plan *plan, tarn_pass pass, void *const *
     }
 }
 
-tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, bool large, void *const *data,
-                     tarn_error *error)
+int run_plan(const module_state *state, const tarn_plan *plan, tarn_pass pass, bool large,
+             void *const *data)
 {
-    if (!large)
-        return run_pass(plan, pass, data, error);
-    tarn_status status;
-    Py_BEGIN_ALLOW_THREADS status = run_pass(plan, pass, data, error);
-    Py_END_ALLOW_THREADS return status;
+    tarn_error error;
+    watch watch;
+    if (large)
+        watch_begin(&watch);
+    tarn_status status = run_pass(plan, pass, data, &error);
+    if (large && watch_end(&watch))
+        return -1;
+    if (status)
+        raise_error(state, &error);
+    return status ? -1 : 0;
 }
 
 /* Whether every array given lies as the plan has it. */
@@ -292,16 +298,12 @@ static PyObject *run_tensors(module_state *state, const pooling *call, tensors *
     plan_entry *entry = find_plan(state, call, tensors);
     if (!entry)
         return NULL;
-    tarn_error error;
     PyObject *made = NULL;
     bool bad =
         tensors->given[WINNERS] && check_winners(state, entry->plan, &tensors->array[WINNERS].view);
-    if (!bad && !make_results(state, call, entry, tensors)) {
-        if (run_plan(entry->plan, call->pass, is_large(x), tensors->data, &error))
-            raise_error(state, &error);
-        else
-            made = finish_results(state, call, tensors);
-    }
+    if (!bad && !make_results(state, call, entry, tensors) &&
+        !run_plan(state, entry->plan, call->pass, is_large(x), tensors->data))
+        made = finish_results(state, call, tensors);
     if (made && call->plan && !*call->plan)
         *call->plan = entry;
     else

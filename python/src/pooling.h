@@ -38,12 +38,12 @@ PyObject *pooling_run(module_state *state, const pooling *call);
 
 /* The parts of that, for whoever reads and makes tensors otherwise: whether x has the frame (0, or
  * -1 with an exception), the dtype of the winners of y, the threads for x where PyTorch has so
- * many, and the pass itself, without the GIL if it takes long. */
+ * many, and the pass itself, without the GIL if it takes long (0, or -1 with an exception). */
 int check_frame(const module_state *state, const tarn_pool *pool, frame frame, const tarn_view *x);
 tarn_dtype winner_dtype(const tarn_plan *plan, const tarn_view *y);
 int choose_threads(const tarn_view *x, int torch);
-tarn_status run_plan(const tarn_plan *plan, tarn_pass pass, bool large, void *const *data,
-                     tarn_error *error);
+int run_plan(const module_state *state, const tarn_plan *plan, tarn_pass pass, bool large,
+             void *const *data);
 
 /* Threads of passes: for the process (0: one, or PyTorch's number for its tensors), and for this
  * thread (0: as the process). */

@@ -27,12 +27,8 @@ static int forward(PyObject *object, const void *x, void *y, void *second)
     void *data[OPERANDS] = {
         [TARN_X] = (void *)x, [TARN_Y] = y, [TARN_INDICES] = second, [WINNERS] = second};
     tarn_view view;
-    tarn_error error;
     layout(object, TARN_X, &view);
-    if (!run_plan(step->plan->plan, step->pass, is_large(&view), data, &error))
-        return 0;
-    raise_error(step->state, &error);
-    return -1;
+    return run_plan(step->state, step->plan->plan, step->pass, is_large(&view), data);
 }
 
 static const tarn_pool *pool(PyObject *object)

@@ -72,6 +72,8 @@ def growth(call, number, all_behind):
         counts.append(settled(call, number, all_behind))
     return counts[-1] - counts[-2]
 
+gc.collect()
+gc.freeze()  # what is there already is not searched again each time
 injected = 0
 for name, call in CALLS.items():
     call()
@@ -101,11 +103,43 @@ def test_every_allocation_may_fail(tmp_path):
     assert int(done.stdout) > 50
 
 
-def test_an_interrupt_is_raised_when_the_call_returns():
+@pytest.fixture
+def ctrl_c():
+    """SIGINT raises KeyboardInterrupt, also where a shell has it ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+def test_an_interrupt_is_raised_when_the_call_returns(ctrl_c):
     x = numpy.random.default_rng(1).random((1, 2000), "f4")
     pool = tarn.MaxPool((1000,), 1, ties="split")
     gy = pool(x)
-    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         for _ in range(10**6):
             pool.vjp(x, gy)
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("run", (lambda pool, x, out: pool(x, out=out),
+                                 lambda pool, x, out: pool.jvp(x, x, out=out),
+                                 lambda pool, x, out: pool.vjp(x, numpy.ones((64, 136, 136), "f4"), out=out)))
+def test_a_long_call_is_interrupted(ctrl_c, run, threads):
+    """The signal comes when the first cell is written, and cells are left that never are."""
+    x = numpy.random.default_rng(1).random((64, 160, 160), "f4")
+    pool = tarn.SmoothMaxPool(25, 1)
+    size = 160 if "vjp" in run.__code__.co_names else 136
+    out = numpy.full((64, size, size), numpy.nan, "f4")
+
+    def interrupt():
+        while numpy.isnan(out[0]).all():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    other = threading.Thread(target=interrupt)
+    with tarn.threads(threads), pytest.raises(KeyboardInterrupt):
+        other.start()
+        run(pool, x, out)
+    other.join()
+    assert numpy.isnan(out).any()

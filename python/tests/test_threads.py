@@ -75,7 +75,7 @@ def test_settings():
 
 def test_the_gil_is_released():
     """While one thread pools something large, another goes on."""
-    x = picture(8, 16, 512, 512)
+    x = picture(2, 16, 512, 512)
     counts, done = [0], threading.Event()
 
     def count():
