@@ -341,51 +341,43 @@ enum { MOST_LANE_ROWS = 4, MOST_LANE_TAPS = 9, MOST_LANE_OUTPUTS = 11 };
 
 typedef struct {
     tarn_lane_row row;
-    tarn_lane_span spans[MOST_LANE_OUTPUTS];
-    tarn_lane_step step;
+    tarn_lane_step steps[MOST_LANE_ROWS * MOST_LANE_TAPS];
     int64_t row_at[MOST_LANE_ROWS], row_codes[MOST_LANE_ROWS];
     int64_t first_codes[8]; /* a vector */
-    int64_t columns, stride;
+    int64_t columns, stride, lo, hi;
 } lane_case;
 
-/* Windows of up to 4 rows of taps, which the ends of the row may clip; without rows, if there are
- * no axes. */
+/* Windows of up to 4 rows of taps, of whose columns [lo,hi) exist. A single row may be a list of
+ * its own. */
 static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
 {
     int64_t bytes = core_bytes((tarn_core)core), vector = f->ops->vector_bytes / bytes,
             k = rng_range(r, 1, MOST_LANE_TAPS);
     memset(c, 0, sizeof *c);
     c->stride = rng_range(r, 1, 3);
+    c->lo = rng_range(r, 0, 1) ? rng_range(r, 0, k - 1) : 0;
+    c->hi = rng_range(r, 0, 1) ? rng_range(r, c->lo + 1, k) : k;
     c->row = (tarn_lane_row){.lanes = vector + rng_range(r, 0, 6 * vector),
                              .outputs = rng_range(r, 1, MOST_LANE_OUTPUTS),
-                             .spans = c->spans,
+                             .columns = c->hi - c->lo,
+                             .first_column = c->lo,
                              .rows = rng_range(r, 1, MOST_LANE_ROWS),
                              .row_at = c->row_at,
                              .row_codes = c->row_codes,
                              .first_codes = c->first_codes,
-                             .axes = (int)rng_range(r, 0, 1),
-                             .step_count = 1,
-                             .steps = &c->step};
-    c->row.rows = c->row.axes ? c->row.rows : 1;
+                             .steps = c->steps};
     int64_t cell = c->row.lanes * bytes;
     c->columns = (c->row.outputs - 1) * c->stride + k;
-    c->row.tap_step = cell;
-    c->row.first_step = c->columns * cell;
-    c->row.to_step = c->row.codes_step = cell;
-    c->step.n = (int32_t)c->row.rows;
+    c->row.tap_step = c->row.to_step = c->row.codes_step = cell;
+    c->row.window_step = c->stride * cell;
+    bool line = c->row.rows == 1 && rng_range(r, 0, 1);
+    c->row.first_step = line ? cell : c->columns * cell;
+    int64_t steps = list_steps(c->steps, line ? c->lo : 0, line ? c->hi : c->row.rows,
+                               c->row.first_step);
+    c->row.step_count = line ? steps : repeat_steps(c->steps, steps, c->lo, c->hi, cell);
     for (int64_t j = 0; j < c->row.rows; j++) {
-        c->row_at[j] = j * c->row.first_step;
+        c->row_at[j] = j * c->columns * cell;
         c->row_codes[j] = j * k;
-    }
-    bool clipped = rng_range(r, 0, 1);
-    for (int64_t o = c->row.outputs - 1; o >= 0; o--) {
-        tarn_lane_span *span = &c->spans[o];
-        span->lo = clipped && o == 0 ? (int32_t)rng_range(r, 0, k - 1) : 0;
-        span->hi = clipped && o + 1 == c->row.outputs ? (int32_t)rng_range(r, span->lo + 1, k)
-                                                      : (int32_t)k;
-        span->at = (o * c->stride + span->lo) * cell;
-        bool same = o + 1 < c->row.outputs && span[1].lo == span->lo && span[1].hi == span->hi;
-        span->alike = same ? span[1].alike + 1 : 1;
     }
     for (int64_t i = 0; i < vector; i++)
         put(core_width((tarn_core)core), c->first_codes, i,
@@ -402,7 +394,7 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
     bool at_end = rng_range(r, 0, 1);
     char *x = guarded_place(from, (size_t)size, at_end);
     fill(r, core, x, size, rng_range(r, 0, 1));
-    row->from = x;
+    row->from = x + c.lo * row->tap_step;
     row->to = guarded_place(to, (size_t)(row->outputs * row->to_step), at_end);
     row->codes = guarded_place(codes, (size_t)(row->outputs * row->codes_step), at_end);
     bool odd = f->ops->best_lanes[core](row), good = true, coded = true;
@@ -417,14 +409,14 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
             bool first = true;
             for (int64_t t = 0; t < row->rows * MOST_LANE_TAPS; t++) { /* row by row */
                 int64_t j = t / MOST_LANE_TAPS, k = t % MOST_LANE_TAPS;
-                if (k < c.spans[o].lo || k >= c.spans[o].hi)
+                if (k < c.lo || k >= c.hi)
                     continue;
                 number x_t = get(core, x + c.row_at[j] + (o * c.stride + k) * row->tap_step, lane);
                 if (first || above(x_t, best))
                     best = x_t, code = c.row_codes[j] + k;
                 first = false;
             }
-            for (int64_t k = c.spans[o].lo; k < c.spans[o].hi; k++) {
+            for (int64_t k = c.lo; k < c.hi; k++) {
                 for (int64_t j = 0; j < row->rows; j++)
                     terms[j] =
                         get(core, x + c.row_at[j] + (o * c.stride + k) * row->tap_step, lane);
@@ -433,18 +425,18 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
             number got = get(core, row->to, i), expected = best;
             if (pass ==
                 2) /* what is missing at the end changes no cut, and at the beginning counts as 0 */
-                expected = sum_in_halves(core, sums, c.spans[o].hi);
+                expected = sum_in_halves(core, sums, c.hi);
             good &= got.whole == expected.whole && got.real == expected.real;
             code ^= INT64_MIN >> (64 - 8 * bytes);
             coded &= pass != 1 || get(core_width((tarn_core)core), row->codes, i).whole == code;
         }
     }
-    CHECK(good && coded && !odd, "%s: lanes of core %d, %d lanes, %d outputs, %d rows, %d axes",
-          f->name, core, (int)row->lanes, (int)row->outputs, (int)row->rows, row->axes);
+    CHECK(good && coded && !odd, "%s: lanes of core %d, %d lanes, %d outputs, %d rows, %d columns",
+          f->name, core, (int)row->lanes, (int)row->outputs, (int)row->rows, (int)row->columns);
     if (core < CORE_F32)
         return;
     int64_t o = rng_range(r, 0, row->outputs - 1); /* a NaN anywhere is told */
-    put(core, x + c.spans[o].at, rng_range(r, 0, row->lanes - 1), (number){0, NAN});
+    put(core, x + (o * c.stride + c.lo) * row->tap_step, rng_range(r, 0, row->lanes - 1), (number){0, NAN});
     CHECK(f->ops->best_lanes[core](row) && f->ops->best_codes_lanes[core](row),
           "%s: NaN of core %d in lanes", f->name, core);
 }

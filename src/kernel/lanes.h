@@ -30,13 +30,21 @@ enum {
     STAGING_BYTES = 2 << 10,     /* numbers of taps, or divisors */
     MOST_OUTPUTS = 128,          /* of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
-    MOST_STEPS = 128,            /* of sums over them */
+    MOST_STEPS = 256,            /* of a sum */
     MOST_VECTOR_LANES = 64
 };
 
 typedef struct lanes_taps {
     int64_t lo, hi, step; /* taps of an axis that exist; bytes from one to the next */
 } lanes_taps;
+
+/* A window along the last axis: its taps that exist, of which the first lies `at` bytes from where
+ * the row's are counted from. */
+typedef struct lanes_span {
+    int64_t at;
+    int32_t lo, hi;
+    int32_t alike; /* windows from this one on that have the same taps, evenly apart */
+} lanes_span;
 
 typedef struct lanes_plan {
     const tarn_problem *p;
@@ -88,9 +96,13 @@ typedef struct lanes_state {
     tarn_lane_row row;
     int64_t spans_o, spans_n, spans_first;
     lanes_taps clip[TARN_MAX_SPATIAL];
-    tarn_lane_span spans[MOST_OUTPUTS];
+    lanes_span spans[MOST_OUTPUTS];
     int32_t counted[MOST_OUTPUTS]; /* taps of a divisor [A2] on the last axis */
     int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];
+    /* Sums: steps of a column of taps, how many of those that wait its sum takes in; repeated for
+     * the columns [steps_lo,steps_hi). */
+    int64_t column_steps, steps_lo, steps_hi;
+    int32_t column_pops;
     tarn_lane_step steps[MOST_STEPS];
     _Alignas(64) char first_codes[64];
     tap_places places;

@@ -12,6 +12,8 @@ static void turn_values_back(lanes_state *s, const lanes_box *box);
 static void turn_codes_back(lanes_state *s, const lanes_box *box);
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
 static void fold_means(lanes_state *s, const int64_t *o, int64_t n);
+static void divide(const lanes_plan *plan, char *to, const char *sums, const char *divisors,
+                   int64_t step, int64_t n);
 
 void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
 {
@@ -217,7 +219,7 @@ static void set_spans(lanes_state *s, const lanes_box *box)
     for (int64_t k = 0; k < box->n[last]; k++) {
         int64_t o = box->o[last] + k, first = o * axis->stride - axis->lo;
         if (!axis->adaptive && first >= 0 && first < axis->size - extent) { /* nothing is clipped */
-            s->spans[k] = (tarn_lane_span){.at = (first - s->first[last]) * s->step[last],
+            s->spans[k] = (lanes_span){.at = (first - s->first[last]) * s->step[last],
                                            .hi = (int32_t)axis->kernel,
                                            .alike = 1};
             s->counted[k] = (int32_t)axis->kernel;
@@ -225,7 +227,7 @@ static void set_spans(lanes_state *s, const lanes_box *box)
         }
         tarn_span taps = window_taps(axis, o);
         s->spans[k] =
-            (tarn_lane_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
+            (lanes_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
                              .lo = (int32_t)taps.lo,
                              .hi = (int32_t)taps.hi,
                              .alike = 1};
@@ -233,7 +235,7 @@ static void set_spans(lanes_state *s, const lanes_box *box)
             (int32_t)(plan->p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo);
     }
     for (int64_t k = box->n[last] - 2; k >= 0; k--) {
-        tarn_lane_span *span = &s->spans[k];
+        lanes_span *span = &s->spans[k];
         bool same = span[1].lo == span->lo && span[1].hi == span->hi;
         bool even = span[1].alike == 1 || span[2].at - span[1].at == span[1].at - span->at;
         span->alike = !same ? 1 : even ? span[1].alike + 1 : 2;
@@ -282,21 +284,36 @@ static void set_first_codes(lanes_state *s, int64_t o)
     }
 }
 
-/* [S2] The steps of sums over the axes [0,a]. */
-static void add_steps(lanes_state *s, int a, int64_t at)
+/* [S2] The steps of sums over the axes before the last. */
+static void set_column(lanes_state *s)
 {
-    const lanes_taps *taps = &s->clip[a];
-    int waiting = 0, level;
-    for (int64_t j = taps->lo, n; j < taps->hi; j += n, at += n * taps->step) {
-        int64_t rest = taps->hi - j;
-        level = a > 0 ? 0 : j % 4 == 0 && rest >= 3 ? 2 : j % 2 == 0 && rest >= 2;
-        n = min_i64(1 << level, rest);
-        if (a > 0)
-            add_steps(s, a - 1, at);
-        else
-            s->steps[s->row.step_count++] = (tarn_lane_step){.at = at, .n = (int32_t)n};
-        s->steps[s->row.step_count - 1].pops += take_in(j, level, taps->lo, n == rest, &waiting);
+    const int last = s->plan->p->spatial - 1;
+    s->row.rows = 1; /* tells that this is done */
+    s->row.first_step = last > 0 ? s->clip[0].step : s->row.tap_step;
+    s->steps_lo = s->steps_hi = s->column_steps = 0;
+    for (int a = 0; a < last; a++) {
+        const lanes_taps *taps = &s->clip[a];
+        s->column_steps =
+            a == 0 ? list_steps(s->steps, taps->lo, taps->hi, taps->step)
+                   : repeat_steps(s->steps, s->column_steps, taps->lo, taps->hi, taps->step);
     }
+    if (last > 0)
+        s->column_pops = s->steps[s->column_steps - 1].pops;
+}
+
+/* ... over the columns [lo,hi) of them, which fit. */
+static void set_columns(lanes_state *s, int64_t lo, int64_t hi)
+{
+    if (s->steps_lo == lo && s->steps_hi == hi)
+        return;
+    s->steps_lo = lo;
+    s->steps_hi = hi;
+    if (s->plan->p->spatial == 1) {
+        s->row.step_count = list_steps(s->steps, lo, hi, s->row.tap_step);
+        return;
+    }
+    s->steps[s->column_steps - 1].pops = s->column_pops;
+    s->row.step_count = repeat_steps(s->steps, s->column_steps, lo, hi, s->row.tap_step);
 }
 
 static void set_rows(lanes_state *s, const int64_t *o)
@@ -312,30 +329,125 @@ static void set_rows(lanes_state *s, const int64_t *o)
         changed = changed || memcmp(&clip, &s->clip[a], sizeof clip) != 0;
         s->clip[a] = clip;
     }
-    if (plan->sums && changed) {
-        s->row.step_count = 0;
-        s->row.first_step = s->clip[0].step;
-        s->row.rows = 1;
-        if (last > 0)
-            add_steps(s, last - 1, 0);
-    }
+    if (plan->sums && changed)
+        set_column(s);
     if (!plan->sums && (changed || plan->banded))
         set_tap_rows(s);
     if (plan->codes && plan->banded && last > 0)
         set_first_codes(s, o[0]);
 }
 
+static void fold_alike(lanes_state *s, const tarn_lane_row *row)
+{
+    const lanes_plan *plan = s->plan;
+    s->odd |= plan->sums    ? plan->ops->sum_lanes[plan->p->dtype](row)
+              : plan->codes ? plan->ops->best_codes_lanes[plan->key](row)
+                            : plan->ops->best_lanes[plan->key](row);
+}
+
+/* A sum of more steps than there is room for, of some lanes: columns that are halves of each other
+ * [S1], a power of two of them at a time. */
+static void sum_in_pieces(lanes_state *s, tarn_lane_row *row, int64_t most, int64_t lo, int64_t hi)
+{
+    enum { ROW_BYTES = STAGING_BYTES / 16 }; /* 2^16 taps are most */
+    const lanes_plan *plan = s->plan;
+    const tarn_core core = plan->bytes == 4 ? CORE_F32 : CORE_F64;
+    const char *from = row->from;
+    int waiting = 0;
+    for (int64_t piece = lo / most; piece * most < hi; piece++) {
+        const int64_t begin = max_i64(lo, piece * most), end = min_i64(hi, (piece + 1) * most);
+        row->to = s->staging + waiting * ROW_BYTES;
+        row->from = from + (begin - lo) * row->tap_step;
+        set_columns(s, begin, end);
+        row->step_count = s->row.step_count;
+        fold_alike(s, row);
+        for (int pops = take_in(piece, 0, lo / most, end == hi, &waiting); pops > 0; pops--) {
+            const void *both[] = {row->to - ROW_BYTES, row->to};
+            row->to -= ROW_BYTES;
+            plan->ops->sum[core](row->to, both, 2, row->lanes);
+        }
+    }
+}
+
+/* Windows of many columns, each in as many lanes at a time as there is room for. */
+static void fold_long(lanes_state *s, const tarn_lane_row *window, int64_t most, int64_t lo,
+                      int64_t hi)
+{
+    const lanes_plan *plan = s->plan;
+    const int64_t lanes = min_i64(plan->lanes, STAGING_BYTES / 16 / plan->bytes);
+    const double wide = window->multiplies ? 1 / window->divisor : window->divisor;
+    const float single = (float)wide;
+    for (int64_t o = 0; o < window->outputs; o++)
+        for (int64_t k = 0; k < plan->lanes; k += lanes) {
+            const int64_t lane = min_i64(k, plan->lanes - lanes);
+            char *to = window->to + o * window->to_step + lane * plan->bytes;
+            tarn_lane_row row = *window;
+            row.from += o * window->window_step + lane * plan->element;
+            row.lanes = lanes;
+            row.outputs = 1;
+            row.divides = false;
+            sum_in_pieces(s, &row, most, lo, hi);
+            if (window->divides)
+                divide(plan, to, s->staging, plan->bytes == 4 ? (const void *)&single : &wide, 0,
+                       lanes);
+            else
+                memcpy(to, s->staging, (size_t)(lanes * plan->bytes));
+        }
+}
+
+/* Columns whose steps there is room for, a power of two; of one axis, a step has up to four. */
+static int64_t most_columns(const lanes_state *s)
+{
+    int64_t most = s->plan->p->spatial == 1 ? 2 * MOST_STEPS : 1;
+    while (2 * most * s->column_steps <= MOST_STEPS && s->plan->p->spatial > 1)
+        most *= 2;
+    return most;
+}
+
+/* Windows of 2 or 3 taps on each axis, all of which exist. */
+static void set_cube(const lanes_state *s, tarn_lane_row *row)
+{
+    const lanes_plan *plan = s->plan;
+    const int last = plan->p->spatial - 1;
+    const int64_t k = row->columns;
+    row->cube = row->axes = 0;
+    for (int a = 0; a < last && last < 3; a++) {
+        row->cube_step[a] = s->clip[a].step;
+        if (s->clip[a].hi - s->clip[a].lo != k || s->clip[a].lo > 0)
+            return;
+    }
+    if (k < 2 || k > 3 || last > 2 || row->first_column > 0)
+        return;
+    row->cube_step[last] = row->tap_step;
+    row->axes = last + 1;
+    row->cube = (int)k;
+}
+
+/* Windows [first,first+n) of the row, such as are alike at once. */
 static void fold(lanes_state *s, int64_t first, int64_t n)
 {
     const lanes_plan *plan = s->plan;
-    tarn_lane_row row = s->row;
-    row.outputs = n;
-    row.spans += first;
-    row.to += first * row.to_step;
-    row.codes += plan->codes ? first * row.codes_step : 0;
-    s->odd |= plan->sums    ? plan->ops->sum_lanes[plan->p->dtype](&row)
-              : plan->codes ? plan->ops->best_codes_lanes[plan->key](&row)
-                            : plan->ops->best_lanes[plan->key](&row);
+    const int64_t most = plan->sums ? most_columns(s) : INT64_MAX;
+    for (int64_t k = first, some; k < first + n; k += some) {
+        const lanes_span *span = &s->spans[k];
+        some = min_i64(span->alike, first + n - k);
+        if (plan->sums && span->hi - span->lo <= most)
+            set_columns(s, span->lo, span->hi);
+        tarn_lane_row row = s->row;
+        row.from += span->at;
+        row.outputs = some;
+        row.window_step = some > 1 ? span[1].at - span->at : 0;
+        row.first_column = span->lo;
+        row.columns = span->hi - span->lo;
+        row.to += k * row.to_step;
+        row.codes += plan->codes ? k * row.codes_step : 0;
+        if (plan->sums)
+            set_cube(s, &row);
+        if (row.columns <= most)
+            fold_alike(s, &row);
+        else
+            fold_long(s, &row, most, span->lo, span->hi);
+    }
 }
 
 static char *output_at(const lanes_state *s, const lanes_lane *lane, int operand, const int64_t *o)
@@ -363,12 +475,12 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
     int64_t cell = plan->lanes * plan->bytes, n = box->n[last], kept = 0;
     if (plan->turned)
         kept = index * n * cell;
+    s->row.tap_step = (p->axis[last].adaptive ? 1 : p->axis[last].dilation) * s->step[last];
     set_rows(s, o);
     s->row.to = plan->in_place ? output_at(s, &s->lane[0], plan->out, o) : s->values + kept;
     s->row.to_step = plan->in_place ? p->stride[plan->out][last] * plan->element : cell;
     s->row.codes = s->codes + kept;
     s->row.codes_step = cell;
-    s->row.tap_step = (p->axis[last].adaptive ? 1 : p->axis[last].dilation) * s->step[last];
     int64_t alone = 0;
     if (plan->codes && plan->banded && last == 0)
         for (int64_t start = first_start(s);
@@ -503,13 +615,11 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
     s->codes = s->values + plan->value_bytes;
     s->spans_o = s->spans_n = -1;
     s->row = (tarn_lane_row){.lanes = plan->lanes,
-                             .spans = s->spans,
                              .row_at = s->row_at,
                              .row_codes = s->row_codes,
                              .flip = plan->flip,
                              .first_codes = s->first_codes,
-                             .steps = s->steps,
-                             .axes = plan->p->spatial - 1};
+                             .steps = s->steps};
     if (plan->by_order || plan->other >= 0) {
         set_place_steps(&s->places, plan->p, plan->other == TARN_INDICES);
         list_places(&s->places);

@@ -208,35 +208,14 @@ static void run_extreme(long_state *s)
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
-/* The steps of a sum over the first axis. */
-static void set_steps(long_state *s)
-{
-    const tarn_span *taps = &s->taps[0];
-    const int64_t step = taps->step * s->p->stride[s->in][0] * s->p->element_bytes[s->in];
-    int waiting = 0;
-    s->step_count = 0;
-    for (int64_t j = taps->lo, n; j < taps->hi; j += n) {
-        int64_t rest = taps->hi - j;
-        int level = j % 4 == 0 && rest >= 3 ? 2 : j % 2 == 0 && rest >= 2;
-        n = min_i64(1 << level, rest);
-        s->steps[s->step_count++] =
-            (tarn_lane_step){.at = (j - taps->lo) * step,
-                             .n = (int32_t)n,
-                             .pops = take_in(j, level, taps->lo, n == rest, &waiting)};
-    }
-}
-
 /* n columns, at least a vector of them, summed over the first axis. */
 static void sum_first_axis(const long_state *s, const tarn_row_ops *ops, const char *from,
                            int64_t n, char *to)
 {
-    static const tarn_lane_span column = {.hi = 1, .alike = 1};
     const tarn_problem *p = s->p;
     ops->sum_lanes[p->dtype](&(tarn_lane_row){.from = from,
                                               .lanes = n,
                                               .outputs = 1,
-                                              .spans = &column,
-                                              .axes = 1,
                                               .step_count = s->step_count,
                                               .first_step = s->taps[0].step * p->stride[s->in][0] *
                                                             p->element_bytes[s->in],
@@ -340,7 +319,8 @@ static void run_mean(long_state *s)
     const tarn_problem *p = s->p;
     char sum[sizeof(double)];
     if (p->spatial > 1)
-        set_steps(s);
+        s->step_count = list_steps(s->steps, s->taps[0].lo, s->taps[0].hi,
+                                   s->taps[0].step * p->stride[s->in][0] * p->element_bytes[s->in]);
     sum_list(s, 0, s->taps[p->spatial - 1].n, sum);
     int64_t divisor = window_divisor(p, s->o);
     float single = (float)divisor, single_sum;

@@ -124,26 +124,19 @@ typedef void tarn_read_pixels(void *scratch, int64_t scratch_step, const void *p
                               int64_t channels, int64_t n);
 
 /* Windows that walk cells (lanes.c). A cell is the same number of elements everywhere, at least a
- * vector of them, one for each lane; a lane never meets another. Where cells lie is told in bytes.
+ * vector of them, one for each lane; a lane never meets another. Windows have the same taps, and
+ * lie evenly apart. Where cells lie is told in bytes.
  *
- * Along a row, window o has the taps [lo,hi) of its list, of which the first lies `at` bytes from
- * `from`; on the axes before, all windows of a row have the same taps. */
-typedef struct tarn_lane_span {
-    int64_t at;
-    int32_t lo, hi;
-    int32_t alike; /* windows from this one on that have the same taps, evenly apart */
-} tarn_lane_span;
-
-/* A step of a sum: n taps, 1 to 4, in halves, from `at` on; the sum of them takes in as many of
- * those
- * that wait as `pops` says, and waits itself then. */
+ * A step of a sum: n taps, 1 to 5, in halves, from `at` on; the sum of them takes in as many of
+ * those that wait as `pops` says, and waits itself then. */
 typedef struct tarn_lane_step {
     int64_t at;
     int32_t n, pops;
 } tarn_lane_step;
 
-/* How many of `waiting` sums term j of a list takes in, it being one of 2^level; see
- * row_lanes.inc. */
+/* A list in halves is a binary tree over the numbers of its terms [S1]: a sum of 2^level terms from
+ * j on takes in its left neighbours as long as it is a right half; the last one, all that wait.
+ * What is missing, before term lo, does not. */
 static inline int take_in(int64_t j, int level, int64_t lo, bool last, int *waiting)
 {
     int pops = last ? *waiting : 0;
@@ -153,24 +146,56 @@ static inline int take_in(int64_t j, int level, int64_t lo, bool last, int *wait
     return pops;
 }
 
+/* The steps of a sum over terms [lo,hi), so many bytes apart; returns how many there are. */
+static inline int64_t list_steps(tarn_lane_step *steps, int64_t lo, int64_t hi, int64_t apart)
+{
+    int64_t count = 0;
+    int waiting = 0;
+    for (int64_t j = lo, n; j < hi; j += n) {
+        int level = j % 4 == 0 && hi - j >= 3 ? 2 : j % 2 == 0 && hi - j >= 2;
+        n = j % 8 == 0 && hi - j == 5 ? 5 : min_i64(1 << level, hi - j);
+        steps[count++] = (tarn_lane_step){
+            (j - lo) * apart, (int32_t)n, take_in(j, level, lo, j + n == hi, &waiting)};
+    }
+    return count;
+}
+
+/* ... where a term is the sum that `count` steps make. */
+static inline int64_t repeat_steps(tarn_lane_step *steps, int64_t count, int64_t lo, int64_t hi,
+                                   int64_t apart)
+{
+    const int32_t ends = steps[count - 1].pops;
+    int waiting = 0;
+    for (int64_t j = lo; j < hi; j++) {
+        tarn_lane_step *term = steps + (j - lo) * count;
+        for (int64_t k = 0; k < count && j > lo; k++) {
+            term[k] = steps[k];
+            term[k].at += (j - lo) * apart;
+        }
+        term[count - 1].pops = ends + take_in(j, 0, lo, j + 1 == hi, &waiting);
+    }
+    return count * (hi - lo);
+}
+
 enum { MOST_LANE_SUMS = 32 }; /* that wait: on each axis one for each halving, and one */
 
 typedef struct tarn_lane_row {
-    const char *from;
-    int64_t lanes, outputs;
-    const tarn_lane_span *spans; /* by window */
-    int64_t tap_step;
-    /* Extremes: rows of taps, those of the axes before the last, in the order of the contract; and
-     * what number of tap they begin with. Keys are elements ^ flip. */
+    const char *from; /* the first tap of the first window */
+    int64_t lanes, outputs, window_step;
+    /* Extremes: rows of taps, in the order of the contract, and what number of tap they begin with;
+     * of each, `columns` taps from first_column on. Keys are elements ^ flip. */
+    int64_t columns, first_column, tap_step;
     int64_t rows;
     const int64_t *row_at, *row_codes;
     uint64_t flip;
-    const void *first_codes; /* a vector: of each lane's first tap, less span.lo; see below */
-    /* Sums: the steps to that of a column of taps; none, if there is no axis before the last. The
-     * taps of a step are neighbours on the first axis. */
-    int axes;
+    const void *first_codes; /* a vector: of each lane's first tap, less first_column; see below */
+    /* Sums: the steps of a window, in which taps are first_step apart. */
     int64_t step_count, first_step;
     const tarn_lane_step *steps;
+    /* ... or, of 2 or 3 taps on each of up to three axes, all of which exist, how many: `cube`; and
+     * bytes from a tap to the next, the first axis first. Others have 0. */
+    int cube, axes;
+    int64_t cube_step[3];
     /* Of f32 and f64: means are stored, not sums; by a factor if it is exact. */
     bool divides, multiplies;
     double divisor;

@@ -27,6 +27,8 @@
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
+ *   HELD(v)                  what was loaded to v stays in a register: compilers may load it for each
+ *                            use again
  *   bits_i32(mask)           a number with bit k set where lane k of the mask is; and _i64
  */
 #ifndef TARN_VECTOR_H
@@ -56,6 +58,12 @@ typedef __m512i v_raw;
 typedef __m256i v_raw;
 #elif defined(__x86_64__)
 typedef __m128i v_raw;
+#endif
+
+#if defined(__x86_64__)
+#define HELD(v) __asm__("" : "+x"(v))
+#else
+#define HELD(v) (void)0
 #endif
 
 /* ---- Whether a mask has a set bit ----------------------------------------------------------- */
