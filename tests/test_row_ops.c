@@ -476,6 +476,36 @@ static void check_run(rng *r, const family *f, int core, const guarded *from)
           core, (int)n);
 }
 
+/* Indices of taps of random windows; taps beyond them have any. */
+static void check_indices(rng *r, const family *f)
+{
+    enum { MOST = 128 };
+    int64_t to[MOST + 1], kernel[3], n = rng_range(r, 1, MOST), taps = 1;
+    int64_t channels = rng_range(r, 0, 1) ? rng_range(r, 1, n) : 1, step = rng_range(r, 1, 9);
+    int32_t tap[MOST];
+    uint64_t place = (uint64_t)rng_range(r, -1000000, INT64_MAX / 2);
+    tarn_index_rule rule = {.axes = (int)rng_range(r, 1, 3)};
+    bool good = true;
+    for (int a = 0; a < rule.axes; a++) {
+        taps *= kernel[a] = rng_range(r, 1, a == 0 ? 40 : 7);
+        rule.weight[a] = (uint32_t)rng_range(r, -1000, 10000);
+        rule.inverse[a] = (uint32_t)((INDEX_ONE + kernel[a] - 1) / kernel[a]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        tap[i] = (int32_t)rng_range(r, 0, min_i64(taps, INDEX_ONE / 40) - 1);
+    to[n] = 0x5a;
+    f->ops->indices(to, tap, &rule, place, channels, (uint32_t)step, n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = tap[i];
+        uint32_t offset = (uint32_t)(i / channels * step);
+        for (int a = 0; a < rule.axes; rest /= kernel[a++])
+            offset += (uint32_t)rest * rule.weight[a];
+        good &= (uint64_t)to[i] == place + offset;
+    }
+    CHECK(good && to[n] == 0x5a, "%s: %d indices, %d axes, %d channels", f->name, (int)n, rule.axes,
+          (int)channels);
+}
+
 static void check_all_lanes(rng *r, const family *f)
 {
     static guarded from, to, codes;
@@ -625,6 +655,8 @@ static void test_folds(const family *f)
     check_copies(&r, f, &m);
     check_picks(&r, f, &m);
     check_all_lanes(&r, f);
+    for (int n = 0; n < 500 && f->ops->indices; n++)
+        check_indices(&r, f);
     for (int i = 0; i < 8000; i++)
         check_modes(&r, f, i % WIDTHS, &m);
 }

@@ -7,10 +7,23 @@
 #include "tie_ops.h"
 #include "weight_ops.h"
 
-/* As tarn_kernel, with the row operations to use. The pass is told by the tensors that are there.
- * */
+/* As tarn_kernel, with the row operations to use. The pass is told by the tensors there are. */
 typedef void tarn_engine(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
                          int64_t end, const tarn_row_ops *ops);
+
+/* ... from x to y, or by the same arithmetic from dx to dy: tangents of averages. */
+typedef void tarn_engine_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
+                              int64_t end, const tarn_row_ops *ops, int in, int out);
+
+static inline void run_passes(tarn_engine_pass *run, const tarn_problem *p, const tarn_tensors *t,
+                              int64_t begin, int64_t end, const tarn_row_ops *ops)
+{
+    bool tangents_of_means = p->op == TARN_AVG && t->base[TARN_DY];
+    if (t->base[TARN_Y] || !tangents_of_means)
+        run(p, t, begin, end, ops, TARN_X, TARN_Y);
+    if (tangents_of_means)
+        run(p, t, begin, end, ops, TARN_DX, TARN_DY);
+}
 
 tarn_engine tarn_engine_forward; /* max, min, avg: values, winners, indices, JVP (rule `first`) */
 tarn_engine tarn_engine_lanes;   /* the same */

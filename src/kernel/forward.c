@@ -3,8 +3,7 @@
 #include "forward.h"
 #include "row_types.h"
 
-static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                     const tarn_row_ops *ops, int in, int out);
+static tarn_engine_pass run_pass;
 static void run_slab(forward_state *s, int64_t lo, int64_t hi);
 static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
 static void add_planes(forward_state *s, int64_t planes);
@@ -17,11 +16,7 @@ static void flush_jobs(forward_state *s);
 void tarn_engine_forward(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                          const tarn_row_ops *ops)
 {
-    bool tangents_of_means = p->op == TARN_AVG && t->base[TARN_DY];
-    if (t->base[TARN_Y] || !tangents_of_means)
-        run_pass(p, t, begin, end, ops, TARN_X, TARN_Y);
-    if (tangents_of_means)
-        run_pass(p, t, begin, end, ops, TARN_DX, TARN_DY);
+    run_passes(run_pass, p, t, begin, end, ops);
 }
 
 /* ---- Plan ----------------------------------------------------------------------------------- */
@@ -469,7 +464,7 @@ static void set_rows(forward_state *s)
     forward_forget_rows(s);
     forward_forget_margins(s);
     if (plan->codes)
-        list_places(&s->places);
+        tarn_list_places(&s->places, s->plan.written[WRITE_OTHER] == TARN_INDICES);
 }
 
 /* ---- Planes, channels, rows ----------------------------------------------------------------- */

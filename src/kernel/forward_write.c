@@ -141,9 +141,7 @@ static void end_row(forward_state *s, const forward_job *job, int written, const
         memcpy(to, row + o * pixel, (size_t)pixel);
 }
 
-/* ---- Means
- * ------------------------------------------------------------------------------------------------
- * */
+/* ---- Means ---------------------------------------------------------------------------------- */
 
 /* Whether every tap of a sliding window exists: told without a division. */
 static bool is_inside(const tarn_axis *axis, int64_t o)
@@ -243,103 +241,24 @@ static void write_saved(forward_state *s, const forward_job *job, const char *co
 
 /* ---- Places of winners ---------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) uint64_t tap_of_code(const char *code, int64_t bytes)
-{
-    uint8_t one;
-    uint16_t two;
-    uint32_t four;
-    uint64_t number;
-    switch (bytes) {
-    case 1:
-        memcpy(&one, code, 1), number = one;
-        break;
-    case 2:
-        memcpy(&two, code, 2), number = two;
-        break;
-    case 4:
-        memcpy(&four, code, 4), number = four;
-        break;
-    default:
-        memcpy(&number, code, 8);
-        break;
-    }
-    return number ^ UINT64_C(1) << (8 * bytes - 1);
-}
-
-/* For each of n outputs what lies at the winner's place, an element of x or dx; or the place
- * itself, where there is no `from`. Places move by `step` from output to output. `checked`:
- * there may be windows without a tap, which write_empty() is for. */
-static inline __attribute__((always_inline)) void
-look_up_run(const forward_state *s, const char *codes, int64_t code_bytes, int which,
-            uint64_t place, uint64_t step, const char *from, char *to, int64_t bytes, int64_t n,
-            bool checked)
-{
-    const uint64_t taps = (uint64_t)s->plan.taps;
-    const uint64_t *table = s->places.listed ? s->places.of_tap[which] : NULL;
-    for (int64_t k = 0; k < n; k++, place += step) {
-        uint64_t tap = tap_of_code(codes + k * code_bytes, code_bytes);
-        if (checked && tap >= taps)
-            continue;
-        uint64_t at = place + (table ? table[tap] : place_of_tap(&s->places, which, (int64_t)tap));
-        if (from)
-            memcpy(to + k * bytes, from + (int64_t)at, (size_t)bytes);
-        else
-            memcpy(to + k * bytes, &at, sizeof at);
-    }
-}
-
-/* A run is a pixel, or a row of one channel whose windows slide. */
-static inline __attribute__((always_inline)) void
-look_up_by(const forward_state *s, const forward_job *job, const char *codes, int64_t code_bytes,
-           int which, const char *from, char *to, int64_t bytes)
-{
-    const forward_plan *plan = &s->plan;
-    const tarn_axis *axis = plan->columns;
-    const uint64_t column = s->places.step[which][plan->p->spatial - 1];
-    const bool checked = plan->has_empty || job->empty,
-               whole = plan->channels == 1 && !axis->adaptive;
-    const uint64_t step = whole ? (uint64_t)axis->stride * column : from ? (uint64_t)bytes : 0;
-    const int64_t n = whole ? job->outputs : plan->channels;
-    for (int64_t o = 0; o < job->outputs; o += whole ? n : 1) {
-        uint64_t place = job->place[which] + (uint64_t)window_taps(axis, job->o + o).first * column;
-        if (checked)
-            look_up_run(s, codes, code_bytes, which, place, step, from, to, bytes, n, true);
-        else
-            look_up_run(s, codes, code_bytes, which, place, step, from, to, bytes, n, false);
-        codes += code_bytes * n;
-        to += bytes * n;
-    }
-}
-
-#define LOOK_UP(size)                                                                              \
-    case size:                                                                                     \
-        switch (s->plan.bytes) {                                                                   \
-        case 1:                                                                                    \
-            look_up_by(s, job, codes, 1, which, from, row, size);                                  \
-            break;                                                                                 \
-        case 2:                                                                                    \
-            look_up_by(s, job, codes, 2, which, from, row, size);                                  \
-            break;                                                                                 \
-        case 4:                                                                                    \
-            look_up_by(s, job, codes, 4, which, from, row, size);                                  \
-            break;                                                                                 \
-        default:                                                                                   \
-            look_up_by(s, job, codes, 8, which, from, row, size);                                  \
-            break;                                                                                 \
-        }                                                                                          \
-        break;
-
 static void look_up(forward_state *s, const forward_job *job, const char *codes, int written,
                     int which)
 {
+    const forward_plan *plan = &s->plan;
     char *row = begin_row(s, job, written);
-    const char *from = job->read[which];
-    switch (bytes_of(s, written)) {
-        LOOK_UP(1)
-        LOOK_UP(2)
-        LOOK_UP(4)
-        LOOK_UP(8)
-    }
+    tarn_look_up(&s->places,
+                 &(place_look_up){.ops = plan->ops,
+                                  .code_ops = plan->write_ops,
+                                  .which = which,
+                                  .width = core_width(plan->core),
+                                  .codes = codes,
+                                  .from = job->read[which],
+                                  .to = row,
+                                  .bytes = bytes_of(s, written),
+                                  .channels = plan->channels,
+                                  .o = job->o,
+                                  .windows = job->outputs,
+                                  .place = job->place[which]});
     end_row(s, job, written, row);
 }
 

@@ -3,17 +3,12 @@
 #include "lanes.h"
 #include "engines.h"
 
-static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                     const tarn_row_ops *ops, int in, int out);
+static tarn_engine_pass run_pass;
 
 void tarn_engine_lanes(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                        const tarn_row_ops *ops)
 {
-    bool tangents_of_means = p->op == TARN_AVG && t->base[TARN_DY];
-    if (t->base[TARN_Y] || !tangents_of_means)
-        run_pass(p, t, begin, end, ops, TARN_X, TARN_Y);
-    if (tangents_of_means)
-        run_pass(p, t, begin, end, ops, TARN_DX, TARN_DY);
+    run_passes(run_pass, p, t, begin, end, ops);
 }
 
 /* ---- What is computed in -------------------------------------------------------------------- */

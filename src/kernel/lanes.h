@@ -98,12 +98,16 @@ typedef struct lanes_state {
     lanes_taps clip[TARN_MAX_SPATIAL];
     lanes_span spans[MOST_OUTPUTS];
     int32_t counted[MOST_OUTPUTS]; /* taps of a divisor [A2] on the last axis */
-    int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];
     /* Sums: steps of a column of taps, how many of those that wait its sum takes in; repeated for
      * the columns [steps_lo,steps_hi). */
     int64_t column_steps, steps_lo, steps_hi;
     int32_t column_pops;
-    tarn_lane_step steps[MOST_STEPS];
+    union { /* of extremes, of sums */
+        struct {
+            int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];
+        };
+        tarn_lane_step steps[MOST_STEPS];
+    };
     _Alignas(64) char first_codes[64];
     tap_places places;
     _Alignas(64) char staging[STAGING_BYTES];

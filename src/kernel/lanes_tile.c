@@ -622,70 +622,40 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
                              .steps = s->steps};
     if (plan->by_order || plan->other >= 0) {
         set_place_steps(&s->places, plan->p, plan->other == TARN_INDICES);
-        list_places(&s->places);
+        tarn_list_places(&s->places, plan->other == TARN_INDICES);
     }
 }
 
-/* For each of n winners what lies at its place, or the place itself. Places move by `step`. */
-static inline __attribute__((always_inline)) void
-look_up_run(const lanes_state *s, const int32_t *taps, int64_t n, int which, uint64_t place,
-            uint64_t step, const char *from, char *to, int64_t bytes)
-{
-    const uint64_t *table = s->places.listed ? s->places.of_tap[which] : NULL;
-    for (int64_t k = 0; k < n; k++, place += step, to += bytes) {
-        uint64_t at = place + (table ? table[taps[k]] : place_of_tap(&s->places, which, taps[k]));
-        if (from)
-            memcpy(to, from + (int64_t)at, (size_t)bytes);
-        else
-            memcpy(to, &at, sizeof at);
-    }
-}
-
-static void look_up_some(const lanes_state *s, const int32_t *taps, int64_t n, int which,
-                         uint64_t place, uint64_t step, const char *from, char *to, int64_t bytes)
-{
-    if (!from)
-        look_up_run(s, taps, n, which, place, step, NULL, to, 8);
-    else if (bytes == 2)
-        look_up_run(s, taps, n, which, place, step, from, to, 2);
-    else if (bytes == 4)
-        look_up_run(s, taps, n, which, place, step, from, to, 4);
-    else
-        look_up_run(s, taps, n, which, place, step, from, to, 8);
-}
-
-/* A pixel's winners; or, of one channel, those of windows that slide and are written side by
- * side. */
+/* Of a row at once, if it is written side by side; otherwise window by window. */
 static void look_up(lanes_state *s, const lanes_lane *lane, const char *codes, const int64_t *o,
                     int64_t n, int operand, int which)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
-    int last = p->spatial - 1;
-    const tarn_axis *axis = &p->axis[last];
-    int64_t bytes = p->element_bytes[operand], at[TARN_MAX_SPATIAL];
-    bool whole = plan->channels == 1 && !axis->adaptive && p->stride[operand][last] == 1;
-    const char *from =
-        operand == TARN_INDICES ? NULL : lane->base[operand == TARN_Y ? TARN_X : TARN_DX];
+    const int last = p->spatial - 1;
+    const int64_t *stride = p->stride[operand], bytes = p->element_bytes[operand];
+    const int64_t windows = stride[last] == plan->channels ? n : 1;
+    int64_t at[TARN_MAX_SPATIAL];
     memcpy(at, o, sizeof at);
     at[0] += lane->start;
-    char *to = lane->base[operand] + offset_of(p, operand, at) * bytes;
-    uint64_t step = whole   ? (uint64_t)axis->stride * s->places.step[which][last]
-                    : !from ? 0
-                            : (uint64_t)bytes;
-    int64_t run = whole ? n : plan->channels, most = STAGING_BYTES / 4;
-    for (int64_t k = 0; k < n; k += whole ? n : 1, at[last]++) {
-        uint64_t place = 0;
-        for (int a = 0; a <= last; a++)
-            place += (uint64_t)window_taps(&p->axis[a], at[a]).first * s->places.step[which][a];
-        for (int64_t some, done = 0; done < run; done += some) {
-            int32_t *taps = (int32_t *)(void *)s->staging;
-            some = min_i64(run - done, most);
-            s->code_ops->save_codes[width_of(plan->bytes)][1](
-                taps, codes + (k * plan->channels + done) * plan->bytes, some);
-            look_up_some(s, taps, some, which, place + (uint64_t)done * step, step, from,
-                         to + k * p->stride[operand][last] * bytes + done * bytes, bytes);
-        }
+    place_look_up l = {.ops = plan->ops,
+                       .code_ops = s->code_ops,
+                       .which = which,
+                       .width = width_of(plan->bytes),
+                       .codes = codes,
+                       .to = lane->base[operand] + offset_of(p, operand, at) * bytes,
+                       .bytes = bytes,
+                       .channels = plan->channels,
+                       .o = at[last],
+                       .windows = windows};
+    if (operand != TARN_INDICES)
+        l.from = lane->base[operand == TARN_Y ? TARN_X : TARN_DX];
+    for (int a = 0; a < last; a++)
+        l.place += (uint64_t)window_taps(&p->axis[a], at[a]).first * s->places.step[which][a];
+    for (int64_t k = 0; k < n; k += windows, l.o++) {
+        tarn_look_up(&s->places, &l);
+        l.codes += plan->channels * plan->bytes;
+        l.to += stride[last] * bytes;
     }
 }
 

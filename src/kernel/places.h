@@ -2,7 +2,7 @@
 #ifndef TARN_PLACES_H
 #define TARN_PLACES_H
 
-#include "../problem.h"
+#include "row_ops.h"
 
 /* In bytes of a plane of x; and in bytes of dx, or as a position in the flattened input [M5], as
  * tangents or indices are asked for. Unsigned: what lies far out in the padding may wrap on the
@@ -13,10 +13,25 @@ enum { MOST_PLACED_TAPS = 256 }; /* whose places are in a table */
 
 typedef struct tap_places {
     const tarn_problem *p;
+    int64_t taps;
     uint64_t step[PLACES][TARN_MAX_SPATIAL]; /* what a step of one cell adds to a place */
     bool listed;
     uint64_t of_tap[PLACES][MOST_PLACED_TAPS]; /* from tap 0 of the window on */
+    tarn_index_rule rule;                      /* of indices, if they are of 32 bits */
 } tap_places;
+
+/* Winners of windows [o,o+windows) of a row, of `channels` elements each, all side by side. What
+ * lies at their places, elements of `bytes` bytes, is copied from `from`, the first channel;
+ * without it, they are indices. Windows without a tap have any. */
+typedef struct place_look_up {
+    const tarn_row_ops *ops, *code_ops; /* on codes: see narrowest() */
+    int which, width; /* of codes: CORE_I8 ... */
+    const char *codes, *from;
+    char *to;
+    int64_t bytes, channels, o, windows;
+    uint64_t place; /* of tap 0, on the axes before the last */
+} place_look_up;
+void tarn_look_up(const tap_places *places, const place_look_up *l);
 
 /* From tap 0 of a window to another. */
 static inline uint64_t place_of_tap(const tap_places *places, int which, int64_t tap)
@@ -44,17 +59,7 @@ static inline void set_place_steps(tap_places *places, const tarn_problem *p, bo
     }
 }
 
-/* The table, if taps are few. */
-static inline void list_places(tap_places *places)
-{
-    int64_t taps = 1;
-    for (int a = 0; a < places->p->spatial; a++)
-        taps *= places->p->axis[a].kernel;
-    places->listed = false;
-    for (int which = 0; which < PLACES && taps <= MOST_PLACED_TAPS; which++)
-        for (int64_t tap = 0; tap < taps; tap++)
-            places->of_tap[which][tap] = place_of_tap(places, which, tap);
-    places->listed = taps <= MOST_PLACED_TAPS;
-}
+/* The table, if taps are few; and the rule. */
+void tarn_list_places(tap_places *places, bool indices);
 
 #endif

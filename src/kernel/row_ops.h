@@ -203,6 +203,15 @@ typedef struct tarn_lane_row {
     int64_t to_step, codes_step;
 } tarn_lane_row;
 
+/* Indices of winners: tap t of a window lies t*weight[0] + t/k*weight[1] + ... behind tap 0, k
+ * being the taps of the last axis, and so on; inverse is INDEX_ONE / k, rounded up, and t * k at
+ * most INDEX_ONE. */
+enum { INDEX_ONE = 1 << 16 };
+typedef struct tarn_index_rule {
+    int axes;
+    uint32_t weight[TARN_MAX_SPATIAL], inverse[TARN_MAX_SPATIAL];
+} tarn_index_rule;
+
 /* What else modes depend on [F1, F2, K1-K3]. Windows in which fewer than min_count taps count have
  * the value `none`; keys are elements ^ flip. */
 typedef struct tarn_mode_rule {
@@ -321,6 +330,11 @@ typedef struct tarn_row_ops {
     /* Codes of a width as saved winners [M7] of 1, 4 or 8 bytes (index 0, 1, 2). Codes beyond a
      * byte are cut. */
     void (*save_codes[WIDTHS][3])(void *to, const void *codes, int64_t n);
+
+    /* to[i] = place + i / channels * step + what tap[i] adds; n * channels at most INDEX_ONE. Or
+     * NULL. */
+    void (*indices)(int64_t *to, const int32_t *taps, const tarn_index_rule *rule, uint64_t place,
+                    int64_t channels, uint32_t step, int64_t n);
 
     /* The terms of sums. */
     void (*terms_f32[TARN_DTYPES])(float *to, const void *from,

@@ -27,8 +27,7 @@
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
- *   HELD(v)                  what was loaded to v stays in a register: compilers may load it for each
- *                            use again
+ *   HELD(v)                  v stays in a register: compilers may load it again for each use
  *   bits_i32(mask)           a number with bit k set where lane k of the mask is; and _i64
  */
 #ifndef TARN_VECTOR_H
@@ -256,8 +255,7 @@ PARTS_BY_COPY(u64)
 #undef STORE_32
 #undef STORE_64
 
-/* ---- Stores past the caches --------------------------------------------------------------------
- * */
+/* ---- Stores past the caches ----------------------------------------------------------------- */
 
 /* Ordinary stores read a line of memory before they overwrite it. */
 static inline void store_past_f32(float *p, v_f32 v)
