@@ -341,7 +341,7 @@ static double long_steps(const tarn_problem *problem, bool codes, int64_t vector
     if (!sums)
         while (a >= 0 && problem->axis[a + 1].kernel == problem->axis[a + 1].size)
             a--;
-    for (; a >= sums; a--) /* the first axis is summed in one go */
+    for (; a >= (sums ? 1 : 0); a--) /* the first axis is summed in one go */
         runs *= (double)problem->axis[a].kernel;
     double width = (double)vector / (double)(sums && bytes < 4 ? 4 : bytes);
     double along = sums ? 2 * (double)problem->axis[problem->spatial - 1].kernel : 0;

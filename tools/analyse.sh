@@ -11,10 +11,12 @@ out=build/analysis
 mkdir -p $out
 
 # -Wanalyzer-too-complex only tells that a function was not followed to its end. gcc 12 takes the bases of a program, which a run
-# has checked, for NULL in graph_glue.c and graph_run.c.
+# has checked, for NULL in graph_glue.c and graph_run.c, and loses what graph_file.c keeps in an array (graph_file_close frees it).
 run_gcc() {
     for source in $(echo "$sources" | grep -vE '/graph_(glue|run).c$'); do
-        gcc "${flags[@]}" -O1 -fanalyzer -Wno-analyzer-too-complex -c "$source" -o /dev/null
+        more=-Wno-analyzer-too-complex
+        [ "$source" != tool/graph_file.c ] || more="$more -Wno-analyzer-malloc-leak"
+        gcc "${flags[@]}" -O1 -fanalyzer $more -c "$source" -o /dev/null
     done
 }
 
@@ -35,11 +37,12 @@ run_tidy() {
     done
 }
 
-# Style is not asked for. Kernels come by tables of macros, which cppcheck does not expand all the way.
+# Style is not asked for. Kernels come by tables of macros, which cppcheck does not expand all the way. rounded() in convert.c
+# converts numbers below 2^64 only; cppcheck takes the bound itself for one of them.
 run_cppcheck() {
     # shellcheck disable=SC2086
     cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem \
-        --suppress=preprocessorErrorDirective --template=gcc -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 $sources
+        --suppress=preprocessorErrorDirective --suppress=floatConversionOverflow:src/io/convert.c --template=gcc -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 $sources
 }
 
 status=0
