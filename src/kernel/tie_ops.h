@@ -21,11 +21,6 @@ typedef struct tarn_tied_rows {
 
 typedef struct tarn_tie_ops {
     const tarn_row_ops *rows;
-    /* Numbers, and back: rounded once, a NaN as the one quiet NaN. */
-    void (*read[TARN_BF16 + 1])(void *to, const char *from, int64_t step, int64_t pixels,
-                                int64_t lanes);
-    void (*write[TARN_BF16 + 1])(char *to, int64_t step, const void *from, int64_t pixels,
-                                 int64_t lanes);
     /* tops[.] = the greatest (least) of it and its lane of all pixels; NaN is the best of all.
      * Whether a tap is -0. */
     bool (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_rows *rows, bool least);
