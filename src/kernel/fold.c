@@ -113,8 +113,6 @@ static void copy_pixels(int64_t bytes, char *to, int64_t to_step, const char *fr
     } two;
     if (to_step == channels && from_step == channels) {
         memcpy(to, from, (size_t)(n * channels * bytes));
-    } else if (bytes == sizeof(float)) {
-        COPY(float)
     } else if (bytes == sizeof(double)) {
         COPY(double)
     } else {

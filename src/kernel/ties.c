@@ -11,8 +11,12 @@
 #include "boxes.h"
 #include "engines.h"
 
-/* Tops of a run, of one of planes that are only read; runs of windows that are remembered. */
-enum { RUN = 64, LONG_RUN = 512, SLOTS = 20 };
+enum {
+    RUN = 64,            /* windows, times lanes, of a run in a row */
+    SUMMED_PLANES = 256, /* of one of planes, or entries of a window, that is summed up */
+    GIVEN_PLANES = 512,
+    SLOTS = 20 /* runs that are remembered */
+};
 
 /* A run of windows, all lanes of each side by side, with tops and shares in the type of sums. */
 typedef struct {
@@ -32,6 +36,7 @@ typedef struct {
     bool stacked;                 /* runs are those of planes, */
     int64_t plane_step[OPERANDS]; /* so many elements apart */
     bool minus_zeros;             /* there is a -0 among the taps */
+    int64_t run;                  /* windows of a run, times their lanes, at most */
     int64_t entry, entries;       /* of the last axis, in hand */
     window_run slot[SLOTS];
     arena room;
@@ -54,6 +59,7 @@ void tarn_engine_ties(const tarn_problem *p, const tarn_tensors *t, int64_t begi
     s.p = p;
     s.ops = ops;
     s.bytes = p->dtype == TARN_F64 ? sizeof(double) : sizeof(float);
+    s.run = RUN;
     s.room.used = 0;
     s.stacked = true;
     for (int a = 0; a < p->spatial; a++)
@@ -109,8 +115,9 @@ static void set_planes(pass *s, const tarn_slab *slab, int64_t lane)
         s->base[k] = slab->base[k] ? slab->base[k] + lane * s->p->element_bytes[k] : NULL;
 }
 
-static window_run new_run(pass *s, int64_t most)
+static window_run new_run(pass *s)
 {
+    const int64_t most = s->run;
     void *top = take(&s->room, most, s->bytes), *share = take(&s->room, most, s->bytes);
     return (window_run){.top = top, .share = share, .count = take(&s->room, most, 8)};
 }
@@ -289,20 +296,24 @@ static void load_tangents(pass *s, const window_run *w, int64_t *place, int64_t 
                                   &rows);
 }
 
-/* The sums in halves of n pixels of each window, in place. */
-static void sum_pixels(pass *s, const window_run *w, char *pixels, int64_t n)
+/* The sums in halves of n rows of each window, of `length` numbers each, in place. */
+static void sum_in_place(pass *s, char *rows, int64_t windows, int64_t n, int64_t length)
 {
     const tarn_core core = is_single(s) ? CORE_F32 : CORE_F64;
-    const int64_t lanes = s->lanes, used = s->room.used;
-    char *sums = take(&s->room, RUN, s->bytes);
-    for (int64_t blocks; n > 1; n = blocks) {
-        blocks = ceil_div(n, MOST_SUMMED);
-        for (int64_t j = 0; j < blocks; j++)
-            s->ops->rows->sum_pixels[core](sums + j * lanes * s->bytes, blocks * lanes,
-                                           pixels + j * MOST_SUMMED * lanes * s->bytes,
-                                           min_i64(MOST_SUMMED, n - j * MOST_SUMMED), lanes,
-                                           n * lanes, lanes, w->n);
-        memcpy(pixels, sums, (size_t)(w->n * blocks * lanes * s->bytes));
+    const int64_t bytes = s->bytes, used = s->room.used;
+    char *sums = take(&s->room, s->run, bytes);
+    for (int64_t left; n > 1; n = left) {
+        const bool pairs = length == 1 && (n % 2 == 0 || windows == 1);
+        left = ceil_div(n, pairs ? 2 : MOST_SUMMED);
+        if (pairs)
+            s->ops->rows->sum_stride2[core](sums, rows, 2, 1, windows * (n / 2));
+        if (pairs && n % 2)
+            memcpy(sums + n / 2 * bytes, rows + (n - 1) * bytes, (size_t)bytes);
+        for (int64_t j = 0; j < left && !pairs; j++)
+            s->ops->rows->sum_pixels[core](
+                sums + j * length * bytes, left * length, rows + j * MOST_SUMMED * length * bytes,
+                min_i64(MOST_SUMMED, n - j * MOST_SUMMED), length, n * length, length, windows);
+        memcpy(rows, sums, (size_t)(windows * left * length * bytes));
     }
     s->room.used = used;
 }
@@ -318,10 +329,10 @@ static void sum_entries(pass *s, const window_run *w, int64_t *place, int axis, 
     const bool last = axis == s->p->spatial - 1, whole = last && !s->by_taps;
     const int64_t used = s->room.used;
     if (taps.n + n <= taps.lo || taps.n >= taps.hi) {
-        memset(out, 0, (size_t)(RUN * s->bytes));
-    } else if (n > (whole ? RUN / (w->n * s->lanes) : 1)) {
+        memset(out, 0, (size_t)(s->run * s->bytes));
+    } else if (n > (whole ? s->run / (w->n * s->lanes) : 1)) {
         const int64_t half = split_point(n), entries = last || s->by_taps ? 1 : s->entries;
-        char *right = take(&s->room, RUN, s->bytes);
+        char *right = take(&s->room, s->run, s->bytes);
         sum_entries(s, w, place, axis, taps, half, out);
         taps.n += half;
         sum_entries(s, w, place, axis, taps, n - half, right);
@@ -338,7 +349,7 @@ static void sum_entries(pass *s, const window_run *w, int64_t *place, int axis, 
         else
             sum_axis(s, w, place, axis - 1, out);
         if (whole)
-            sum_pixels(s, w, out, n);
+            sum_in_place(s, out, w->n, n, s->lanes);
     }
     s->room.used = used;
 }
@@ -385,13 +396,30 @@ static void write_tops(const pass *s, const window_run *w)
     }
 }
 
+/* The same of small planes, whose cells are a row of the problem `whole`. */
+static void sum_plane(pass *s, const tarn_problem *whole, const window_run *w, char *out)
+{
+    const tarn_problem *p = s->p;
+    int64_t place[TARN_MAX_SPATIAL], cells = whole->axis[0].size;
+    s->p = whole;
+    load_tangents(s, w, place, 0, cells, out);
+    s->p = p;
+    for (int a = 0; a < p->spatial; a++) {
+        cells /= p->axis[a].size;
+        sum_in_place(s, out, w->n, p->axis[a].size, cells * s->lanes);
+    }
+}
+
 /* The tangents of a run whose tops are known, and their values. */
-static void follow_run(pass *s, const window_run *w)
+static void follow_run(pass *s, const window_run *w, const tarn_problem *whole)
 {
     int64_t place[TARN_MAX_SPATIAL];
     const int64_t used = s->room.used;
-    char *sums = take(&s->room, RUN, s->bytes);
-    sum_axis(s, w, place, s->p->spatial - 1, sums);
+    char *sums = take(&s->room, s->run, s->bytes);
+    if (whole)
+        sum_plane(s, whole, w, sums);
+    else
+        sum_axis(s, w, place, s->p->spatial - 1, sums);
     share_out(s, sums, w);
     write_windows(s, TARN_DY, w, sums);
     if (s->base[TARN_Y])
@@ -403,7 +431,7 @@ static void follow_windows(pass *s, const tarn_slab *slab)
 {
     const int inner = s->p->spatial - 1;
     const int64_t most = s->by_taps ? RUN / s->lanes : 1, used = s->room.used;
-    window_run w = new_run(s, RUN);
+    window_run w = new_run(s);
     box windows = {{slab->lo}, {slab->hi - slab->lo}};
     for (int a = 1; a <= inner; a++)
         windows.count[a] = s->p->axis[a].out;
@@ -413,7 +441,7 @@ static void follow_windows(pass *s, const tarn_slab *slab)
         for (w.o[inner] = windows.from[inner]; w.o[inner] < end; w.o[inner] += w.n) {
             w.n = min_i64(most, end - w.o[inner]);
             find_run(s, &w);
-            follow_run(s, &w);
+            follow_run(s, &w, NULL);
         }
     while (next_place(inner, &windows, w.o));
     s->room.used = used;
@@ -515,7 +543,7 @@ static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t e
     const bool backward = t->base[TARN_GX] != NULL;
     tarn_slab slab;
     for (int k = 0; k < SLOTS && backward; k++)
-        s->slot[k] = new_run(s, RUN);
+        s->slot[k] = new_run(s);
     while (next_slab(p, t, backward ? p->axis[0].size : p->axis[0].out, &begin, end, &slab))
         for (int64_t lane = 0; lane < p->lanes; lane += s->lanes) {
             s->lanes = min_i64(MOST_LANES, p->lanes - lane);
@@ -529,17 +557,18 @@ static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t e
 
 /* ---- Windows that cover their planes -------------------------------------------------------- */
 
-/* Makes one axis of two that a global window covers, if both tensors of cells lie so; here the
- * order of taps does not matter. Returns how many units a unit of the first axis has become. */
+/* Makes one axis of two that a global window covers, if all tensors of cells lie so; where the order
+ * of taps does not matter. Returns how many units a unit of the first axis has become. */
 static int64_t merge_axes(tarn_problem *p)
 {
     int64_t units = 1;
     for (int a = p->spatial - 2; a >= 0; a--) {
         tarn_axis *axis = &p->axis[a], *next = axis + 1;
         bool merge = true;
-        /* a pass without GX has strides of 0 there */
-        for (int k = TARN_X; k <= TARN_GX; k += TARN_GX - TARN_X)
-            merge &= axis->size == 1 || p->stride[k][a] == next->size * p->stride[k][a + 1];
+        static const int cells[] = {TARN_X, TARN_DX, TARN_GX}; /* strides are 0 where it has none */
+        for (int k = 0; k < 3; k++)
+            merge &= axis->size == 1 ||
+                     p->stride[cells[k]][a] == next->size * p->stride[cells[k]][a + 1];
         if (!merge)
             continue;
         units = a == 0 ? next->size : 1;
@@ -572,32 +601,49 @@ static void give_planes(pass *s, window_run *w, const tarn_slab *slab)
     } while (next_place(inner, &cells, place));
 }
 
+/* Numbers that are summed up together, as many as there is room for in all halves of the list. */
+static int64_t summed_together(const tarn_problem *p)
+{
+    const double room = (double)ARENA_BYTES / sizeof(double);
+    double halves = 6; /* and other arrays */
+    for (int a = 0; a < p->spatial; a++) {
+        bool last = a == p->spatial - 1 && p->lanes == 1;
+        for (int64_t n = p->axis[a].size; n > (last ? SUMMED_PLANES : 1); n -= n / 2)
+            halves++;
+    }
+    return halves * SUMMED_PLANES < room ? SUMMED_PLANES : RUN;
+}
+
 static void run_planes(pass *s, const tarn_tensors *t, int64_t begin, int64_t end)
 {
     const tarn_problem *p = s->p;
     const bool backward = t->base[TARN_GX] != NULL;
-    const int64_t rows = backward ? p->axis[0].size : 1, run = backward ? LONG_RUN : RUN,
-                  width = backward ? 1 : p->axis[p->spatial - 1].size,
-                  most = max_i64(run / p->lanes / width, 1);
     tarn_problem merged = *p;
-    const int64_t units = merge_axes(&merged);
-    window_run w = new_run(s, run);
     tarn_slab slab;
+    const int64_t units = merge_axes(&merged);
+    s->run = backward ? GIVEN_PLANES : summed_together(p);
+    const bool small = merged.spatial == 1 && merged.axis[0].size <= s->run / p->lanes;
+    const int64_t width = backward ? 1
+                          : small  ? merged.axis[0].size
+                                   : p->axis[p->spatial - 1].size,
+                  most = max_i64(s->run / p->lanes / width, 1);
+    window_run w = new_run(s);
     memset(w.o, 0, sizeof w.o);
-    while ((w.n = next_planes(p, t, rows, &begin, end, most, &slab)) > 0) {
+    while ((w.n = next_planes(p, t, backward ? p->axis[0].size : 1, &begin, end, most, &slab)) >
+           0) {
         slab.lo *= units;
         slab.hi *= units;
         for (int64_t lane = 0; lane < p->lanes; lane += s->lanes) {
-            s->lanes = min_i64(run, p->lanes - lane);
+            s->lanes = min_i64(s->run, p->lanes - lane);
             set_planes(s, &slab, lane);
             s->p = &merged;
-            if (backward) {
+            if (backward)
                 give_planes(s, &w, &slab);
-            } else {
+            else
                 find_run(s, &w);
-                s->p = p;
-                follow_run(s, &w);
-            }
+            s->p = p;
+            if (!backward)
+                follow_run(s, &w, small ? &merged : NULL);
         }
     }
 }
