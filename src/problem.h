@@ -97,6 +97,41 @@ static inline int64_t window_divisor(const tarn_problem *problem, const int64_t 
     return count;
 }
 
+/* Whether the only window of an axis reads all of its cells, and nothing else. */
+static inline bool is_global(const tarn_axis *axis)
+{
+    return axis->out == 1 &&
+           (axis->adaptive || (axis->kernel == axis->size && axis->lo == 0 && axis->dilation == 1));
+}
+
+/* Makes one axis of two that a global window covers, if all tensors of cells lie so; where the order
+ * of taps does not matter. Returns how many units of cells a unit has become. */
+static inline int64_t merge_global_axes(tarn_problem *p)
+{
+    static const int cells[] = {TARN_X, TARN_DX, TARN_GX}; /* strides are 0 where there is none */
+    int64_t units = 1;
+    for (int a = p->spatial - 2; a >= 0; a--) {
+        tarn_axis *axis = &p->axis[a], *next = axis + 1;
+        bool merges = is_global(axis) && is_global(next);
+        for (int k = 0; k < 3; k++)
+            merges &= axis->size == 1 ||
+                      p->stride[cells[k]][a] == next->size * p->stride[cells[k]][a + 1];
+        if (!merges)
+            continue;
+        units = a == 0 ? next->size : 1;
+        next->size *= axis->size;
+        *axis = (tarn_axis){
+            .size = next->size, .out = 1, .kernel = next->size, .stride = 1, .dilation = 1};
+        p->spatial--;
+        for (int b = a + 1; b < p->spatial; b++)
+            p->axis[b] = p->axis[b + 1];
+        for (int k = 0; k < OPERANDS; k++)
+            memmove(&p->stride[k][a], &p->stride[k][a + 1],
+                    sizeof(int64_t) * (size_t)(p->spatial - a));
+    }
+    return units;
+}
+
 /* Whether derivatives do not depend on x. */
 static inline bool is_linear(const tarn_problem *problem)
 {

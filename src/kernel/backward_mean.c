@@ -524,7 +524,7 @@ static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from
     bool ready = k == 1 && w->size == w->gx_bytes; /* quotients are results */
     for (int64_t row = 0, some; row < rows; row += some) {
         const char *sums = from + row * from_step * w->size, *results = ready ? sums : w->few;
-        some = ready ? rows : min_i64(rows - row, ROWS_AT_ONCE);
+        some = min_i64(rows - row, ROWS_AT_ONCE);
         if (n > 0 && !ready) /* windows near */
             sum_list(w, w->p->dtype, w->few, n, sums, gap, from_step, k, n, some);
         w->ops->pick(to + row * to_step * w->gx_bytes, to_step * w->gx_bytes, results, results,
@@ -1028,9 +1028,16 @@ void tarn_engine_backward_mean(const tarn_problem *p, const tarn_tensors *tensor
     const mean_axis *last = last_axis(&w);
     bool plain = p->lanes >= (last->period > 0 ? FEW_CHANNELS : 4 * FEW_CHANNELS) ||
                  last->axis->size / last->axis->out >= LONG_RUN;
+    /* Planes of short rows may be twice as large, in vectors half as long. */
+    bool is_short = last->axis->size * w.size < 2 * ops->vector_bytes && w.gx_bytes == w.size;
     bool turned = !plain && takes_turned(&w, p);
+    while (!plain && !turned && is_short && w.ops->narrower) {
+        w.ops = w.ops->narrower;
+        turned = takes_turned(&w, p);
+    }
     if (!turned) {
         w.p = p;
+        w.ops = ops;
         w.reserved = 0;
         set_axes(&w, plain);
         if (!takes_tiles(&w)) {

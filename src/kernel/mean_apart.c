@@ -164,17 +164,22 @@ bool tarn_means_are_apart(const tarn_problem *p, const tarn_row_ops *ops)
 void tarn_spread_means(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin,
                        int64_t end, const tarn_row_ops *ops)
 {
-    apart_walk w = {.p = p, .ops = ops_for(ops, sum_bytes(p)), .lo = -1};
-    int last = p->spatial - 1;
+    tarn_problem merged;
+    memcpy(&merged, p, offsetof(tarn_problem, lead_size)); /* leading axes are left to p */
+    int64_t units = merge_global_axes(&merged);
+    apart_walk w = {.p = &merged, .ops = ops_for(ops, sum_bytes(p)), .lo = -1};
+    int last = merged.spatial - 1;
     tarn_slab slab;
     while (next_slab(p, tensors, p->axis[0].size, &begin, end, &slab)) {
         int64_t at[TARN_MAX_SPATIAL] = {0};
-        int64_t lo = last == 0 ? slab.lo : 0, hi = last == 0 ? slab.hi : p->axis[last].size;
+        slab.lo *= units;
+        slab.hi *= units;
+        int64_t lo = last == 0 ? slab.lo : 0, hi = last == 0 ? slab.hi : merged.axis[last].size;
         if (lo != w.lo || hi != w.hi)
             set_row(&w, lo, hi);
         at[0] = slab.lo;
         do
             run_row(&w, &slab, at);
-        while (next_row(p, &slab, at));
+        while (next_row(&merged, &slab, at));
     }
 }

@@ -45,12 +45,6 @@ typedef struct {
 static void run_planes(pass *s, const tarn_tensors *t, int64_t begin, int64_t end);
 static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t end);
 
-static bool is_global(const tarn_axis *axis)
-{
-    return axis->out == 1 &&
-           (axis->adaptive || (axis->kernel == axis->size && axis->lo == 0 && axis->dilation == 1));
-}
-
 void tarn_engine_ties(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const tarn_tie_ops *ops)
 {
@@ -557,34 +551,6 @@ static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t e
 
 /* ---- Windows that cover their planes -------------------------------------------------------- */
 
-/* Makes one axis of two that a global window covers, if all tensors of cells lie so; where the order
- * of taps does not matter. Returns how many units a unit of the first axis has become. */
-static int64_t merge_axes(tarn_problem *p)
-{
-    int64_t units = 1;
-    for (int a = p->spatial - 2; a >= 0; a--) {
-        tarn_axis *axis = &p->axis[a], *next = axis + 1;
-        bool merge = true;
-        static const int cells[] = {TARN_X, TARN_DX, TARN_GX}; /* strides are 0 where it has none */
-        for (int k = 0; k < 3; k++)
-            merge &= axis->size == 1 ||
-                     p->stride[cells[k]][a] == next->size * p->stride[cells[k]][a + 1];
-        if (!merge)
-            continue;
-        units = a == 0 ? next->size : 1;
-        next->size *= axis->size;
-        *axis = (tarn_axis){
-            .size = next->size, .out = 1, .kernel = next->size, .stride = 1, .dilation = 1};
-        p->spatial--;
-        for (int b = a + 1; b < p->spatial; b++)
-            p->axis[b] = p->axis[b + 1];
-        for (int k = 0; k < OPERANDS; k++)
-            memmove(&p->stride[k][a], &p->stride[k][a + 1],
-                    sizeof(int64_t) * (size_t)(p->spatial - a));
-    }
-    return units;
-}
-
 /* Gradients of the rows of the slab. */
 static void give_planes(pass *s, window_run *w, const tarn_slab *slab)
 {
@@ -620,7 +586,7 @@ static void run_planes(pass *s, const tarn_tensors *t, int64_t begin, int64_t en
     const bool backward = t->base[TARN_GX] != NULL;
     tarn_problem merged = *p;
     tarn_slab slab;
-    const int64_t units = merge_axes(&merged);
+    const int64_t units = merge_global_axes(&merged);
     s->run = backward ? GIVEN_PLANES : summed_together(p);
     const bool small = merged.spatial == 1 && merged.axis[0].size <= s->run / p->lanes;
     const int64_t width = backward ? 1
