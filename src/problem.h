@@ -104,8 +104,8 @@ static inline bool is_global(const tarn_axis *axis)
            (axis->adaptive || (axis->kernel == axis->size && axis->lo == 0 && axis->dilation == 1));
 }
 
-/* Makes one axis of two that a global window covers, if all tensors of cells lie so; where the order
- * of taps does not matter. Returns how many units of cells a unit has become. */
+/* Makes one axis of two that a global window covers, if all tensors of cells lie so; for where the
+ * order of taps does not matter. Returns how many units of cells a unit has become. */
 static inline int64_t merge_global_axes(tarn_problem *p)
 {
     static const int cells[] = {TARN_X, TARN_DX, TARN_GX}; /* strides are 0 where there is none */

@@ -1325,6 +1325,7 @@ static void sweep_found(void)
         "max k16,1s1 i16 1x900x16x1 last",  "max k3s1p1 f16 1x5x7x9 last",
         "avg d1 k2s5p3 f32 2x8x40 last",    "avg d2 k2s5p3 nopad f64 1x5x13x22 last",
         "avg d1 k3s3p1 f16 3x20x31 last",   "avg d3 k2s2 ceil bf16 2x6x5x7x9 last",
+        "max d8 global ties=all f64 3x3x3x3x3x3x3x3",
         "max d1 k3s2 f32 1x2x5000 last",    "min d2 k3s2p1 f16 1x2x40x90 last",
     };
     int cases = 0;

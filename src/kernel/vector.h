@@ -2,8 +2,8 @@
  * bytes.
  *
  * Arithmetic, comparison and bit operations are the compiler's own (+ / > & on vector types); a
- * comparison gives a vector of all-ones and all-zeros lanes. What C has no operator for is
- * here, for each element type t of f32 f64 i8 u8 i16 u16 i32 u32 i64 u64:
+ * comparison gives a vector of all-ones and all-zeros lanes. What C has no operator for is here,
+ * for each element type t of f32 f64 i8 i16 i32 i64; u16 u32 u64 have v_t, load to select only:
  *
  *   v_t                      the vector; LANES_t its number of lanes
  *   load_t(p)  store_t(p,v)  unaligned
@@ -28,7 +28,6 @@
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   HELD(v)                  v stays in a register: compilers may load it again for each use
- *   bits_i32(mask)           a number with bit k set where lane k of the mask is; and _i64
  */
 #ifndef TARN_VECTOR_H
 #define TARN_VECTOR_H
@@ -76,34 +75,6 @@ static inline bool any(v_i32 mask)
 #else
     v_u64 halves = (v_u64)mask;
     return (halves[0] | halves[1]) != 0;
-#endif
-}
-
-/* AArch64 has no such instruction: powers of two, added up. */
-static inline uint32_t bits_i32(v_i32 mask)
-{
-#if VECTOR_BYTES == 64
-    return (uint32_t)_mm512_movepi32_mask((__m512i)mask);
-#elif VECTOR_BYTES == 32
-    return (uint32_t)_mm256_movemask_ps((__m256)mask);
-#elif defined(__x86_64__)
-    return (uint32_t)_mm_movemask_ps((__m128)mask);
-#else
-    v_i32 powers = mask & (v_i32){1, 2, 4, 8};
-    return (uint32_t)(powers[0] + powers[1] + powers[2] + powers[3]);
-#endif
-}
-
-static inline uint32_t bits_i64(v_i64 mask)
-{
-#if VECTOR_BYTES == 64
-    return (uint32_t)_mm512_movepi64_mask((__m512i)mask);
-#elif VECTOR_BYTES == 32
-    return (uint32_t)_mm256_movemask_pd((__m256d)mask);
-#elif defined(__x86_64__)
-    return (uint32_t)_mm_movemask_pd((__m128d)mask);
-#else
-    return (uint32_t)((mask[0] & 1) | (mask[1] & 2));
 #endif
 }
 
@@ -169,7 +140,6 @@ static NOT_INLINE void copy_part(char *restrict to, const char *restrict from, s
 MEMORY_OPERATIONS(f32, float, i32)
 MEMORY_OPERATIONS(f64, double, i64)
 MEMORY_OPERATIONS(i8, int8_t, i8)
-MEMORY_OPERATIONS(u8, uint8_t, i8)
 MEMORY_OPERATIONS(i16, int16_t, i16)
 MEMORY_OPERATIONS(u16, uint16_t, i16)
 MEMORY_OPERATIONS(i32, int32_t, i32)
@@ -234,14 +204,12 @@ PARTS_BY_MASK(i32, LOAD_32, STORE_32)
 PARTS_BY_MASK(u32, LOAD_32, STORE_32)
 PARTS_BY_MASK(f64, LOAD_64, STORE_64)
 PARTS_BY_MASK(i64, LOAD_64, STORE_64)
-PARTS_BY_MASK(u64, LOAD_64, STORE_64)
 #else
 PARTS_BY_COPY(f32)
 PARTS_BY_COPY(i32)
 PARTS_BY_COPY(u32)
 PARTS_BY_COPY(f64)
 PARTS_BY_COPY(i64)
-PARTS_BY_COPY(u64)
 #endif
 #undef PARTS_BY_COPY
 #undef PARTS_BY_MASK
@@ -293,12 +261,8 @@ static inline void finish_stores(void)
 COMPARISONS(f32, i32)
 COMPARISONS(f64, i64)
 COMPARISONS(i8, i8)
-COMPARISONS(u8, i8)
 COMPARISONS(i16, i16)
-COMPARISONS(u16, i16)
 COMPARISONS(i32, i32)
-COMPARISONS(u32, i32)
-COMPARISONS(u64, i64)
 #if VECTOR_BYTES > 16 || !defined(__x86_64__)
 COMPARISONS(i64, i64)
 #else
@@ -347,46 +311,30 @@ static inline v_i64 equal_i64(v_i64 a, v_i64 b)
 BY_COMPARISON(f32)
 BY_COMPARISON(f64)
 BY_COMPARISON(i8)
-BY_COMPARISON(u8)
 BY_COMPARISON(i16)
-BY_COMPARISON(u16)
 BY_COMPARISON(i32)
-BY_COMPARISON(u32)
 BY_COMPARISON(i64)
-BY_COMPARISON(u64)
 #elif VECTOR_BYTES == 16
 BY_INSTRUCTION(f32, __m128, _mm_max_ps, _mm_min_ps)
 BY_INSTRUCTION(f64, __m128d, _mm_max_pd, _mm_min_pd)
 BY_COMPARISON(i8)
-BY_INSTRUCTION(u8, __m128i, _mm_max_epu8, _mm_min_epu8)
 BY_INSTRUCTION(i16, __m128i, _mm_max_epi16, _mm_min_epi16)
-BY_COMPARISON(u16)
 BY_COMPARISON(i32)
-BY_COMPARISON(u32)
 BY_COMPARISON(i64)
-BY_COMPARISON(u64)
 #elif VECTOR_BYTES == 32
 BY_INSTRUCTION(f32, __m256, _mm256_max_ps, _mm256_min_ps)
 BY_INSTRUCTION(f64, __m256d, _mm256_max_pd, _mm256_min_pd)
 BY_INSTRUCTION(i8, __m256i, _mm256_max_epi8, _mm256_min_epi8)
-BY_INSTRUCTION(u8, __m256i, _mm256_max_epu8, _mm256_min_epu8)
 BY_INSTRUCTION(i16, __m256i, _mm256_max_epi16, _mm256_min_epi16)
-BY_INSTRUCTION(u16, __m256i, _mm256_max_epu16, _mm256_min_epu16)
 BY_INSTRUCTION(i32, __m256i, _mm256_max_epi32, _mm256_min_epi32)
-BY_INSTRUCTION(u32, __m256i, _mm256_max_epu32, _mm256_min_epu32)
 BY_COMPARISON(i64)
-BY_COMPARISON(u64)
 #else
 BY_INSTRUCTION(f32, __m512, _mm512_max_ps, _mm512_min_ps)
 BY_INSTRUCTION(f64, __m512d, _mm512_max_pd, _mm512_min_pd)
 BY_INSTRUCTION(i8, __m512i, _mm512_max_epi8, _mm512_min_epi8)
-BY_INSTRUCTION(u8, __m512i, _mm512_max_epu8, _mm512_min_epu8)
 BY_INSTRUCTION(i16, __m512i, _mm512_max_epi16, _mm512_min_epi16)
-BY_INSTRUCTION(u16, __m512i, _mm512_max_epu16, _mm512_min_epu16)
 BY_INSTRUCTION(i32, __m512i, _mm512_max_epi32, _mm512_min_epi32)
-BY_INSTRUCTION(u32, __m512i, _mm512_max_epu32, _mm512_min_epu32)
 BY_INSTRUCTION(i64, __m512i, _mm512_max_epi64, _mm512_min_epi64)
-BY_INSTRUCTION(u64, __m512i, _mm512_max_epu64, _mm512_min_epu64)
 #endif
 #undef BY_COMPARISON
 #undef BY_INSTRUCTION
@@ -405,8 +353,7 @@ ADDED(i32, u32)
 ADDED(i64, u64)
 #undef ADDED
 
-/* ---- What goes with the greater of two ---------------------------------------------------------
- * */
+/* ---- What goes with the greater of two ------------------------------------------------------ */
 
 #define CHOICES(t, m)                                                                              \
     static inline v_##m if_greater_##t(v_##t a, v_##t b, v_##m x, v_##m y)                         \
@@ -593,34 +540,24 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
 #define PICK_64(a, b, odd) _mm256_shuffle_pd((__m256d)(a), (__m256d)(b), (odd) ? 0xf : 0)
 IN_TWO_STEPS(f32, PICK_32)
 IN_TWO_STEPS(i32, PICK_32)
-IN_TWO_STEPS(u32, PICK_32)
 IN_TWO_STEPS(f64, PICK_64)
 IN_TWO_STEPS(i64, PICK_64)
-IN_TWO_STEPS(u64, PICK_64)
 BLENDS(f32, i32, PAIRS_8)
 BLENDS(i32, i32, PAIRS_8)
-BLENDS(u32, i32, PAIRS_8)
 BLENDS(f64, i64, PAIRS_4)
 BLENDS(i64, i64, PAIRS_4)
-BLENDS(u64, i64, PAIRS_4)
 #else
 SHUFFLES_32(f32, i32)
 SHUFFLES_32(i32, i32)
-SHUFFLES_32(u32, i32)
 SHUFFLES_64(f64, i64)
 SHUFFLES_64(i64, i64)
-SHUFFLES_64(u64, i64)
 IN_ONE_STEP(f32)
 IN_ONE_STEP(i32)
-IN_ONE_STEP(u32)
 IN_ONE_STEP(f64)
 IN_ONE_STEP(i64)
-IN_ONE_STEP(u64)
 #endif
 SHUFFLES_8(i8, i8)
-SHUFFLES_8(u8, i8)
 SHUFFLES_16(i16, i16)
-SHUFFLES_16(u16, i16)
 /* Short integers are the halves of wider ones, which x86 narrows in pairs of vectors. */
 #if defined(__x86_64__)
 #if VECTOR_BYTES == 64
@@ -680,6 +617,6 @@ UNPACK(i64, v_i64, blend_lo_i64, blend_hi_i64)
 #endif
 #undef UNPACK
 
-#include "vector_types.h"
+#include "vector_types.inc"
 
 #endif
