@@ -124,6 +124,15 @@ static bool too_large(const tarn_view *view, const char *name, double limit)
 
 /* Plans the problem in text(). On success text() is the problem as tarn writes it, otherwise the
  * sentence that says what is wrong. -1 for text that does not parse: then facts() are old. */
+/* What the page has neither controls nor sentences for. */
+static bool is_beyond_page(void)
+{
+    bool beyond = pool.op == TARN_MODE || pool.skip != TARN_SKIP_NOTHING;
+    for (int a = 0; a < pool.spatial; a++)
+        beyond |= pool.whole[a] != 0;
+    return beyond;
+}
+
 EXPORT(open_problem) int open_problem(double limit)
 {
     tarn_error error;
@@ -132,6 +141,8 @@ EXPORT(open_problem) int open_problem(double limit)
     words[TEXT - 1] = 0;
     if (tarn_problem_parse(words, &pool, &x, &error))
         return refuse(TARN_BAD_TEXT, error.message), -1;
+    if (is_beyond_page())
+        return refuse(TARN_UNSUPPORTED, "this page shows no modes, skipped taps or pieces"), -1;
     tell_problem(&x);
     if (tarn_plan_create(&plan, &pool, &x, NULL, &error))
         return (int)refuse(error.code, error.message);
