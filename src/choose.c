@@ -217,7 +217,7 @@ const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_ke
 
 /* ---- Rows or lanes -------------------------------------------------------------------------- */
 
-/* Cells of x that a box reads for each output, if its tile has `most` cells. */
+/* Cells of x that a box reads for each output, if its tile has `most` cells; 0 if none fits. */
 static double cells_read(const tarn_problem *problem, int64_t most)
 {
     double best = 0;
@@ -236,49 +236,44 @@ static double cells_read(const tarn_problem *problem, int64_t most)
             cells *= on_axis;
             share *= (double)on_axis / (double)windows;
         }
-        if (n > 1 && cells > most)
+        if (cells > most)
             break;
         best = share;
     }
     return best;
 }
 
-/* Cells of x that a single window spans. */
-static double window_cells(const tarn_problem *problem)
+/* How many times as many lanes the vectors of a pixel have as it has elements. */
+static double idle_lanes(int64_t pixel, int64_t vector)
 {
-    double cells = 1;
-    for (int a = 0; a < problem->spatial; a++) {
-        const tarn_axis *axis = &problem->axis[a];
-        cells *= (double)(axis->kernel - 1) * (double)(axis->adaptive ? 1 : axis->dilation) + 1;
-    }
-    return cells;
+    int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16);
+    return (double)((pixel + piece - 1) / piece * vector) / (double)pixel;
 }
 
 /* What lanes do for a vector of outputs: taps of a window, and turning what they read, or finding
  * it if it is a pixel of few vectors; windows of other lengths do not go with their neighbours
  * then. Lanes may be idle. */
-static double lanes_steps(const tarn_problem *problem, int64_t vector)
+static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vector)
 {
-    enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8, FEW_PIECES = 4 };
+    enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
-    double taps = (double)taps_of(problem);
-    if (pixel >= 16) {
-        const tarn_axis *last = &problem->axis[problem->spatial - 1];
-        int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16),
-                pieces = (pixel + piece - 1) / piece;
-        bool alone = problem->op == TARN_AVG && bytes >= 4 && last->adaptive &&
-                     last->size % last->out != 0 && pieces < FEW_PIECES;
-        return (taps * (double)(pieces * vector) * (alone ? 2 : 1) + (double)(FIRST_TAP * vector)) /
-                   (double)pixel +
-               1;
+    double taps = (double)taps_of(problem) * (codes ? 1.3 : 1);
+    if (pixel >= 16)
+        return taps * idle_lanes(pixel, vector) + (double)(FIRST_TAP * vector) / (double)pixel + 1;
+    int64_t planes = problem->planes; /* bands fill lanes, if they may */
+    bool converts = problem->lanes > 1 && problem->op == TARN_AVG && bytes < 4;
+    double least = 0, sums = converts ? 4 / (double)bytes : 1;
+    for (int64_t v = vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
+        int64_t width = v / bytes, used = problem->axis[0].adaptive || planes >= width
+                                              ? planes
+                                              : planes * problem->axis[0].out;
+        double turned = cells_read(problem, TILE_BYTES / (v * problem->lanes));
+        double steps = (taps * sums + turned + 2) * (double)(vector / v) * (double)width /
+                       (double)min_i64(width, used);
+        if (turned > 0 && (least == 0 || steps < least))
+            least = steps;
     }
-    int64_t width = vector / bytes, planes = problem->planes; /* bands fill lanes, if they may */
-    int64_t used =
-        problem->axis[0].adaptive || planes >= width ? planes : planes * problem->axis[0].out;
-    double turned = cells_read(problem, TILE_BYTES / (vector * problem->lanes));
-    /* Vectors that a window does not fit with are halved. */
-    bool is_large = window_cells(problem) * (double)(problem->lanes * vector) > TILE_BYTES;
-    return (taps + turned + 2) * (is_large ? 2 : 1) * (double)width / (double)min_i64(width, used);
+    return least > 0 ? least : 1e30; /* it does not fit */
 }
 
 /* What rows do: they fold one axis after the other, on each the taps of all cells that the next
@@ -295,12 +290,14 @@ static double rows_steps(const tarn_problem *problem, bool codes, int64_t vector
         bits *= 2;
     for (int a = problem->spatial - 1; a >= 0; a--) {
         const tarn_axis *axis = &problem->axis[a];
-        taps += (double)axis->kernel * cells;
+        bool slides = !axis->adaptive && axis->stride == 1;
+        bool idle = a + 1 == problem->spatial && bytes >= 16 && !slides;
+        taps += (double)axis->kernel * cells * (idle ? idle_lanes((int64_t)bytes, vector) : 1);
         cells *= (double)axis->size / (double)axis->out;
         even &= axis->adaptive || axis->dilation == 1;
         alone |= axis->adaptive && axis->out > 1;
     }
-    return (taps + cells + (alone ? ROW_ALONE : ROW) * (double)vector / row) * (even ? 1 : 1.5) *
+    return (taps + cells + (alone ? ROW_ALONE : ROW) * (double)vector / row) * (even ? 1 : 1.75) *
            (problem->spatial > 2 ? 2 : 1) * (double)(bits / 8 / core);
 }
 
@@ -309,23 +306,23 @@ static double worth_of_row_step(const tarn_problem *problem, bool codes)
 {
     enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS };
     static const float worth[WAYS][3] = {/* values, winners, sums */
-                                         [CHANNELS] = {1.5f, 1.65f, 0.8f},
-                                         [SLIDING] = {1.05f, 1.1f, 0.58f},
-                                         [FEW_CHANNELS] = {10, 10, 1.7f},
-                                         [EVERY_SECOND] = {0.92f, 0.92f, 0.63f},
-                                         [TURNED] = {1.35f, 1.35f, 1.4f}};
+                                         [CHANNELS] = {1.5f, 2.1f, 1.4f},
+                                         [SLIDING] = {1, 1.3f, 0.5f},
+                                         [FEW_CHANNELS] = {6, 7, 2.2f},
+                                         [EVERY_SECOND] = {1.1f, 1, 0.5f},
+                                         [TURNED] = {1.5f, 1.6f, 1.35f}};
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
     /* One window to a row does not slide; but rows folded down, not converted, are short work. */
     bool lone = axis->out == 1 && (problem->spatial == 1 || problem->element_bytes[TARN_X] < 4);
     bool slides = !axis->adaptive && !lone && (axis->stride == 1 || axis->out == 1);
-    int way = problem->lanes * problem->element_bytes[TARN_X] >= 16 ? CHANNELS
+    int64_t term = problem->op == TARN_AVG ? 4 : 1; /* bytes that elements are converted to */
+    int way = problem->lanes * max_i64(problem->element_bytes[TARN_X], term) >= 16 ? CHANNELS
               : slides                                              ? SLIDING
               : problem->lanes > 1                                  ? FEW_CHANNELS
               : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
                                                                     : TURNED;
-    if (way == CHANNELS && problem->op == TARN_AVG && problem->element_bytes[TARN_X] < 4)
-        return 1.5; /* rows are converted first */
-    return (double)worth[way][problem->op == TARN_AVG ? 2 : codes];
+    bool converts = problem->op == TARN_AVG && problem->element_bytes[TARN_X] < 4; /* rows, first */
+    return (double)worth[way][problem->op == TARN_AVG ? 2 : codes] * (converts ? 1.5 : 1);
 }
 
 /* What long runs do for as many outputs, in steps of lanes: each run and each window takes some
@@ -337,14 +334,14 @@ static double long_steps(const tarn_problem *problem, bool codes, int64_t vector
     bool sums = problem->op == TARN_AVG;
     int64_t bytes = problem->element_bytes[TARN_X];
     double taps = (double)taps_of(problem), runs = 1;
-    int a = problem->spatial - 2;
+    int last = problem->spatial - 1, a = last - 1;
     if (!sums)
         while (a >= 0 && problem->axis[a + 1].kernel == problem->axis[a + 1].size)
             a--;
     for (; a >= (sums ? 1 : 0); a--) /* the first axis is summed in one go */
         runs *= (double)problem->axis[a].kernel;
     double width = (double)vector / (double)(sums && bytes < 4 ? 4 : bytes);
-    double along = sums ? 2 * (double)problem->axis[problem->spatial - 1].kernel : 0;
+    double along = sums && problem->spatial > 1 ? 2 * (double)problem->axis[last].kernel : 0;
     return taps * (codes ? 1.3 : 1) + along +
            width * (RUN * (sums ? 2 : 1) * runs + WINDOW + (codes ? FIND : 0));
 }
@@ -366,7 +363,7 @@ static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_
     bool codes = is_extreme(problem) && pass != TARN_FORWARD;
     bool has_lanes = lanes_accept(problem, pass); /* and so numbers that are moderate */
     double least = cost_of_rows(problem, codes, vector),
-           lanes = has_lanes ? lanes_steps(problem, vector) : 0;
+           lanes = has_lanes ? lanes_steps(problem, codes, vector) : 0;
     has_lanes &= lanes < least;
     if (long_accepts(problem, pass) &&
         long_steps(problem, codes, vector) < (has_lanes ? lanes : least))
@@ -379,7 +376,7 @@ static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_
 bool tarn_lanes_find_winners(const tarn_problem *problem, int64_t vector)
 {
     return lanes_accept(problem, TARN_FORWARD_SAVED) &&
-           lanes_steps(problem, vector) < cost_of_rows(problem, true, vector);
+           lanes_steps(problem, true, vector) < cost_of_rows(problem, true, vector);
 }
 
 /* `vector` is the number of bytes of a vector. */
