@@ -307,7 +307,7 @@ static double worth_of_row_step(const tarn_problem *problem, bool codes)
     enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS };
     static const float worth[WAYS][3] = {/* values, winners, sums */
                                          [CHANNELS] = {1.5f, 2.1f, 1.4f},
-                                         [SLIDING] = {1, 1.3f, 0.5f},
+                                         [SLIDING] = {1, 1.3f, 0.58f},
                                          [FEW_CHANNELS] = {6, 7, 2.2f},
                                          [EVERY_SECOND] = {1.1f, 1, 0.5f},
                                          [TURNED] = {1.5f, 1.6f, 1.35f}};
