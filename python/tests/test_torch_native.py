@@ -77,6 +77,7 @@ names = []
 end = time.time() + 60
 while (not names or names[-1] == names[0]) and time.time() < end:
     names.append(T.max_pool2d(x, 2).grad_fn.name())
+    time.sleep(0.02)
 print(*sorted(set(names)))
 """
 
