@@ -138,6 +138,8 @@ def _first_line(error):
 # A part of a mapped file that is touched at once. Mapped pages count as the process's memory, and
 # reading a narrow box touches far more of them than it has cells.
 MAPPED_BYTES = 16 << 20
+# The system maps pages around one that is touched, too: Linux within this many bytes.
+AROUND_BYTES = 64 << 10
 
 
 def _open_npy(path):
@@ -179,7 +181,6 @@ class Mapped:
     def read_into(self, out, box):
         inside = self._cells[tuple(slice(*span) for span in box)]
         self._copy(out.transpose(self._order), inside.transpose(self._order))
-        self._let_go(0, len(self._map))  # and of what the system mapped around the parts
 
     def _copy(self, out, part):
         """Copies part after part, and lets go of its pages; axes are in the order of the file."""
@@ -193,10 +194,11 @@ class Mapped:
         self._let_go(start + self._offset, span)
 
     def _let_go(self, start, size):
-        """These bytes stay in the cache of files; they no longer count as ours."""
+        """These bytes and those around them stay in the cache of files; they no longer count as ours."""
         if hasattr(self._map, "madvise"):
-            page = start // mmap.PAGESIZE * mmap.PAGESIZE
-            self._map.madvise(mmap.MADV_DONTNEED, page, start - page + size)
+            page = max(0, start - AROUND_BYTES) // mmap.PAGESIZE * mmap.PAGESIZE
+            end = min(start + size + AROUND_BYTES, len(self._map))
+            self._map.madvise(mmap.MADV_DONTNEED, page, end - page)
 
 
 # ---- Axes ---------------------------------------------------------------------------------------
