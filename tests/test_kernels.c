@@ -950,6 +950,37 @@ static void sweep_gradients(int cases)
     printf("gradients: %d cases\n", cases);
 }
 
+/* Gradients from winners that are true, nearly true and corrupt: every rank and dtype, sliding and
+ * adaptive windows, of more taps than a byte names, and more windows than fit a list. */
+static void sweep_false_winners(int cases)
+{
+    for (int n = 0; n < cases; n++) {
+        int spatial = n % 4 + 1;
+        int64_t shape[5] = {rng_range(&random_state, 1, n % 3 ? 3 : 20)};
+        const int64_t most[] = {1500, 60, 17, 7};
+        for (int a = 1; a <= spatial; a++)
+            shape[a] = rng_range(&random_state, n % 5 ? 2 : 1, most[spatial - 1]);
+        bool adaptive = n / 4 % 4 == 3;
+        test_case c = shaped_case(adaptive ? TARN_ADAPTIVE : TARN_SLIDING,
+                                  (tarn_dtype)(n / 4 % 3 ? n / 16 % 4 : TARN_F32), 1, spatial,
+                                  shape);
+        for (int a = 0; a < spatial; a++) {
+            int64_t size = shape[a + 1];
+            if (adaptive)
+                c.pool.out[a] = rng_range(&random_state, 1, size + size / 4);
+            else
+                set_axis(&c, a, rng_range(&random_state, 1, min_i64(size, n % 7 ? 4 : 20)),
+                         rng_range(&random_state, 1, 3), n % 11 ? 1 : 2);
+        }
+        set_details(&c, n % 3 == 0);
+        c.only_saved = true;
+        c.seed = c.seed / 8 * 8 + (uint64_t)(n / 2 % 3 == 0 ? 1 : n / 2 % 3 == 1 ? 4 : 0);
+        c.pool.divisor = 0;
+        run_case(&c);
+    }
+    printf("false winners: %d cases\n", cases);
+}
+
 /* Large windows, most of stride 1, over planes that are wide, tall or channels last; often full of
  * the same value, which makes the greatest sums. */
 static void sweep_large(int cases)
@@ -1364,6 +1395,7 @@ int main(int argc, char **argv)
     SWEEP("nan", sweep_nan(300));
     SWEEP("huge", sweep_huge());
     SWEEP("whole", sweep_whole(500));
+    SWEEP("false winners", sweep_false_winners(THOROUGH ? 3000 : 500));
     SWEEP("adaptive", sweep_adaptive(300));
     SWEEP("pieces", sweep_pieces(600));
     SWEEP("weights", sweep_weights(300));
