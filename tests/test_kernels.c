@@ -706,6 +706,7 @@ static void sweep_named(void)
         "avg k2,2,2s2 f32 2x4x6x8",
         "max k2,3,2s1 f32 2x4x6x8",
         "max k3s300 d1 f32 1x900",
+        "max k2s1p9000000000:0e9000000000 d1 f32 1x9", /* steps of indices beyond 32 bits */
         "avg k3s2e200 d1 f32 1x900",
         "avg k1000s1p999 d1 f32 1x4",
         "max k1000000000s1000000001p999999999 d1 f32 1x9",
