@@ -119,6 +119,21 @@ typedef struct tarn_asked_term {
     int32_t tap, ends;
 } tarn_asked_term;
 
+/* How winners become places: the number of a tap is divided by the taps of the last axis, which
+ * comes first here, the quotient by those of the axis before, and so on. Of each window there is
+ * the key and the place of its first tap, and the least and the greatest number of a tap inside on
+ * each axis, in fields of bits; above every field is one of `signs`. */
+typedef struct tarn_placing {
+    int axes;
+    bool plain; /* all taps are inside */
+    int32_t taps, key_step, all_key, all_place, all_least, all_most, signs;
+    const int32_t *key, *place, *least, *most;
+    struct {
+        int32_t kernel, pitch, shift;
+        float inverse; /* of kernel */
+    } axis[TARN_MAX_SPATIAL];
+} tarn_placing;
+
 /* To scratch: n pixels of `channels` elements, steps apart. */
 typedef void tarn_read_pixels(void *scratch, int64_t scratch_step, const void *pixels, int64_t step,
                               int64_t channels, int64_t n);
@@ -405,8 +420,26 @@ typedef struct tarn_row_ops {
     void (*join_pairs[2])(void *to, const void *from, const void *other, int64_t n);
     /* to[i] += from[i], exactly n. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);
-    /* ... and then from[i] = 0; n is a whole number of vectors. */
-    void (*move_sums[2])(void *to, void *from, int64_t n);
+
+    /* Winners of 1 and of 4 bytes: where n windows put their gradients, n being a vector at least.
+     * Keys are twice the window's row and its winner's column, and odd if that is a tap inside. */
+    void (*find_places[2])(int32_t *keys, int32_t *places, const void *codes,
+                           const tarn_placing *by, int64_t n);
+    /* same[i] is -1 where windows i and i - lag have one winner, which is inside, and else 0.
+     * False if one of them is before that of the window `lag` before it, or one of its column in
+     * another row. Keys and places go on for a vector, with keys that are greater. */
+    bool (*find_runs)(int32_t *same, const int32_t *keys, const int32_t *places, int64_t lag,
+                      int64_t n);
+    /* Sums of the gradients of runs up to each window, in f32 and f64, scratch to scratch. A winner
+     * has at most `behind` windows behind its first, at least one. */
+    void (*sum_runs[2])(void *sums, const void *gy, const int32_t *same, int64_t lag,
+                        int64_t behind, int64_t n);
+    /* Appends the places, plus `away`, and sums of those windows whose key is odd and which are not
+     * the same as the next, to scratch; returns how many. */
+    int64_t (*list_runs[2])(int32_t *list, void *values, const int32_t *places, const void *sums,
+                            const int32_t *keys, const int32_t *next, int32_t away, int64_t n);
+    /* Whether 2^60 gradients of f32, f64 add up to a finite number, wherever they begin. */
+    bool (*are_tame[2])(const void *gradients, int64_t n);
 } tarn_row_ops;
 
 enum { MOST_SUMMED = 16, MOST_SHARES = 8 };

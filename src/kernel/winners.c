@@ -49,34 +49,26 @@ static double asked_cost(const tarn_problem *p, const winners_cost *of)
     const tarn_axis *row = &p->axis[p->spatial - 1];
     int64_t stride = row->out > 1 ? row->stride : row->size;
     double joining = stride == 1 ? 0.2 : stride == 2 ? 0.35 : 1;
-    double margins = p->spatial < 3 ? 1 : p->lanes == 1 ? 1.5 : 2.5;
+    double margins = p->spatial < 3 ? 1 : 4;
     return 1.6 + 0.8 * of->taps / of->lanes * margins + joining * of->cells;
-}
-
-static double put_cost(const winners_cost *of)
-{
-    return 2 + 0.15 * of->cells;
 }
 
 static double scatter_cost(const winners_cost *of)
 {
-    return 0.5 + 2 * of->levels + 0.45 * of->cells;
+    return (of->levels == 0 ? 2.5 : of->levels < 3 ? 3.5 : 6) + 0.2 * of->cells;
 }
 
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops)
 {
     winners_cost of = cost_of(p, ops);
-    bool apart = of.levels == 0;
-    double rest = apart ? put_cost(&of) : scatter_cost(&of);
+    double rest = scatter_cost(&of);
     double pixels = tarn_pixels_can_ask(p, ops) ? pixels_cost(p, &of) : DBL_MAX;
     double asked = tarn_cells_can_ask(p) ? asked_cost(p, &of) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, ops);
     else if (asked < rest)
         tarn_ask_windows(p, t, begin, end, box, ops);
-    else if (apart)
-        tarn_put_gradients(p, t, begin, end, box, ops);
     else
         tarn_scatter_gradients(p, t, begin, end, box, ops);
 }
@@ -84,7 +76,7 @@ void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begi
 void tarn_engine_backward_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
                                   int64_t end, const tarn_row_ops *ops)
 {
-    if (!numbers_fit(p))
+    if (!numbers_fit(p) || !tarn_can_scatter(p, ops))
         tarn_spec(p, t, begin, end);
     else if (t->base[OPERAND_SAVED])
         tarn_run_winners(p, t, begin, end, NULL, ops);

@@ -2,7 +2,6 @@
  * in the order of S5. Shared by the files of the engine.
  *
  *     winners.c        the way that is taken
- *     winners_apart.c  windows that have no cell in common
  *     winners_asked.c  sliding windows of few taps: each cell asks its windows, in vectors
  *     winners_pixels.c channels last: the same in place, pixel by pixel
  *     winners_scatter.c all others: window by window, with sums for each axis
@@ -64,6 +63,18 @@ static inline int64_t windows_behind(const tarn_axis *axis)
     return min_i64(most, axis->out) - 1;
 }
 
+/* Planes from the unit `begin` on that are whole, and of one leading axis; 0 if not even one is. */
+static inline int64_t tarn_whole_planes(const tarn_problem *p, int64_t begin, int64_t end)
+{
+    int64_t size = p->axis[0].size;
+    if (begin % size != 0 || end - begin < size)
+        return 0;
+    if (p->leading == 0)
+        return 1;
+    int64_t along = p->lead_size[p->leading - 1];
+    return min_i64((end - begin) / size, along - begin / size % along);
+}
+
 /* Boxes of at most that size, one after the other; false at the end. */
 static inline void tarn_first_box(range *cells, const range *all, const int64_t *size, int axes)
 {
@@ -83,10 +94,6 @@ static inline bool tarn_next_box(range *cells, const range *all, const int64_t *
     return false;
 }
 
-/* The gradients of windows of which no two have a cell in common, as tarn_run_winners(). */
-void tarn_put_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                        const range *box, const tarn_row_ops *ops);
-
 /* Whether pixels can ask their windows in place; then their gradients, as tarn_run_winners(). */
 bool tarn_pixels_can_ask(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_ask_pixels(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
@@ -97,7 +104,9 @@ bool tarn_cells_can_ask(const tarn_problem *p);
 void tarn_ask_windows(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops);
 
-/* The gradients of any windows, as tarn_run_winners(). */
+/* Whether scratch is enough for windows that overlap; then the gradients of any windows, as
+ * tarn_run_winners(). */
+bool tarn_can_scatter(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_scatter_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
                             int64_t end, const range *box, const tarn_row_ops *ops);
 

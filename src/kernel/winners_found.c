@@ -295,19 +295,7 @@ static bool fits_whole(const tarn_problem *p, const found_room *r)
     return winners_fit(p, r, size, p->lanes);
 }
 
-/* Planes from the unit `begin` on that are whole, and of one leading axis; 0 if not even one is. */
-static int64_t whole_planes(const tarn_problem *p, int64_t begin, int64_t end)
-{
-    int64_t size = p->axis[0].size;
-    if (begin % size != 0 || end - begin < size)
-        return 0;
-    if (p->leading == 0)
-        return 1;
-    int64_t along = p->lead_size[p->leading - 1];
-    return min_i64((end - begin) / size, along - begin / size % along);
-}
-
-/* ... whose winners fit. */
+/* Planes whose winners fit. */
 static int64_t planes_together(const tarn_problem *p, const found_room *r, int64_t planes)
 {
     int64_t room = r->bytes / p->element_bytes[OPERAND_SAVED] / p->lanes;
@@ -321,7 +309,7 @@ static void find_units(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 {
     tarn_slab slab;
     while (begin < end) {
-        int64_t first = begin, planes = whole_planes(p, begin, end), done = 0;
+        int64_t first = begin, planes = tarn_whole_planes(p, begin, end), done = 0;
         found_box b = {.lanes = {0, p->lanes}, .winners = r->winners, .lanes_find = r->lanes_find};
         b.planes = planes_together(p, r, planes);
         next_slab(p, t, p->axis[0].size, &begin, end, &slab);

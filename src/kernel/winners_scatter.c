@@ -1,727 +1,1005 @@
-/* Scatter: any windows. Each window's gradient is added to the cell that won it, window by window,
- * and still in the order of S5, which wants a sum of its own for each axis: over the windows of a
- * row, of these sums over the rows of a plane, and so on. These are the *levels*: arrays of one
- * layout, so that a cell has one place in all of them. A row of windows is added to the last
- * level; where an axis ends, its level is *folded* into the one before and is zero again. That
- * takes place by place, by reading the winners once more, or all places that may have been
- * reached in vectors, whichever is less work. A place folded twice adds +0, which changes
- * nothing. Axes on which no cell has two windows need no level.
+/* Scatter: any windows. Each window's gradient is added to the cell that won it, in the order of
+ * S5, which wants a sum of its own for each axis.
  *
- * The levels are a box of cells, as many as fit scratch. It slides along the first axis, so that
- * windows are read once; if it has not all cells of the other axes, some are read for two boxes.
- * Taps that a window has outside the box are told by comparing the numbers of a tap on all axes
- * at once, as fields of an integer; columns have margins instead.
+ * Along a row: the winners of neighbouring windows never go back to a column that they left, so
+ * the windows that a cell wins follow each other, and their gradients are the sum of a *run*.
+ * That is so for true winners; false ones are noticed, and such windows are done one by one,
+ * looking for others with the same winner.
+ *
+ * Runs become a *list* of places and sums, which is added to gx: that is the sum over the
+ * outermost axis on which windows overlap. An axis between these two is *joined* where it ends:
+ * what its list has for one cell is added up, with gx as memory, whose values are put aside
+ * meanwhile. If gx has 16 bits, sums stay in the list, and a cell has their number in it.
+ *
+ * Cells are cleared along the first axis as windows reach them. Several rows of windows, or several
+ * small planes, are a *block*, with tables of where windows begin. Lists and tables have room for a
+ * *tile* of cells; windows that read two tiles are read twice.
  */
 #include "winners.h"
 
 enum {
-    BOX_BYTES = 40 << 10,
-    LITTLE_BOX_BYTES = 22 << 10, /* beside winners that were found */
+    AXES = TARN_MAX_SPATIAL + 1, /* planes, and then space */
+    ROOM_BYTES = 32 << 10,
+    LITTLE_ROOM_BYTES = 13 << 10, /* beside winners that were found */
     ALIGNMENT = 64,
-    MOST_TAPS = 256, /* of tables: winners of one byte */
-    MOST_KNOWN = 16, /* adaptive windows of an axis whose places are kept */
-    MOST_ROWS = 16,
-    MOST_WINDOWS = 384, /* in hand, each channel by itself */
-    FIELD_BITS = 16,
-    MOST_FIELDS = 64 / FIELD_BITS
+    MOST_WINDOWS = 512, /* of a list, each channel by itself */
+    MOST_LAG = 128,
+    MOST_TAPS = 256, /* that a byte names */
+    MOST_SPAN = 1 << 29
 };
-#define FIELD_SIGNS UINT64_C(0x8000800080008000)
 
-/* How places are found: by tables; the same for windows that may have taps outside; or by
- * division. */
-typedef enum { BY_TABLE, BY_CHECKED_TABLE, BY_DIVISION } placing;
-
-/* The windows in hand on the axes so far. */
-typedef struct position {
-    int64_t at;           /* place of their first taps */
-    int64_t codes, gy;    /* elements from that of window 0, ..., 0 */
-    uint64_t least, most; /* taps inside, by field */
-    bool inside;          /* all of them */
-} position;
-
-/* A window on one axis: its taps [first,end] are in the box. */
+/* A window on one axis: its taps [first,end] are in the tile. */
 typedef struct scatter_window {
-    int64_t o, at, start, first, end;
-    uint64_t least, most; /* first and end, in their field */
-    bool inside, clipped; /* all taps of a window that has as many as any; not all */
+    int64_t o, start, first, end;
 } scatter_window;
 
-/* Where a window begins, and its taps, on an axis. */
-typedef struct extent {
-    int64_t o, start, taps;
-} extent;
+/* Winners of a byte, and windows that have no cell in common: n of them at once. */
+typedef struct scatter_job scatter_job;
+typedef void scatter_put(const scatter_job *j, const tarn_placing *by, const uint8_t *codes,
+                         const void *gy, int64_t away, int64_t n);
 
-typedef struct scatter_job {
+struct scatter_job {
     const tarn_problem *p;
     const tarn_row_ops *ops;
     const tarn_slab *slab;
-    int last, levels, level_axis[TARN_MAX_SPATIAL];
-    bool dense[TARN_MAX_SPATIAL]; /* the level is folded in vectors */
-    bool divides, slides;
-    bool flat; /* channels of a row of windows are windows of their own */
-    int64_t room_bytes, sum_bytes, taps, planes; /* of the box on the first axis */
-    tarn_axis axis[TARN_MAX_SPATIAL]; /* the problem's; of one, another of one cell before it */
-    int64_t stride[OPERANDS][TARN_MAX_SPATIAL];
-    range all[TARN_MAX_SPATIAL], cells[TARN_MAX_SPATIAL], windows[TARN_MAX_SPATIAL], channels;
-    int64_t size[TARN_MAX_SPATIAL], pitch[TARN_MAX_SPATIAL], margin, pixel; /* columns; channels */
-    char *sums[TARN_MAX_SPATIAL];
-    scatter_window outer[TARN_MAX_SPATIAL], row[MOST_ROWS];
-    range rows, rows_cells; /* those listed, and in what box */
-    range columns;          /* whose tables are there */
-    int64_t first_column;   /* the cell that the first one in hand begins with, to divide */
-    int32_t column[MOST_WINDOWS], column_taps[MOST_WINDOWS];
-    int32_t offset[MOST_TAPS];
-    uint64_t fields[MOST_TAPS];
-    extent known[MOST_FIELDS][MOST_KNOWN];
-    int64_t nowhere; /* the place of those outside */
-    int32_t place[MOST_WINDOWS];
-    double gradients[MOST_WINDOWS];
-} scatter_job;
+    int last, join, moving;     /* axes: the first that is joined, and that along which cells go */
+    int lowest;                 /* axis of a block */
+    bool wide, half, alone;     /* f64; 16 bits; no other axis than the last overlaps */
+    bool numbered, apart;       /* 16 bits: sums are in the list, not in a box; and have one term */
+    bool runs, slow, odd, read; /* the last axis overlaps; ...; not tame; the tile has windows */
+    bool joins[AXES];
+    int64_t sum_bytes, room_bytes, taps;
+    tarn_axis axis[AXES];
+    int64_t stride[OPERANDS][AXES];
+    range all[AXES], cells[AXES], windows[AXES], channels; /* of the slab; of the tile */
+    int64_t size[AXES], pixel, ready; /* of tiles; end of the cells that are clear */
+    int64_t pitch[AXES], origin;      /* of gx, or of the box; where cell 0 would be */
+    char *sums, *box;
+    scatter_window at[AXES]; /* the first windows in hand */
+    int block_axis;
+    int64_t block, chunk, lag; /* windows of the block axis at a time, channels; elements */
+    int64_t boxes;             /* planes that the box has room for */
+    int64_t base, count, settled, listed; /* settled: of 16 bits, the entries that cells name */
+    int32_t *list;
+    char *values, *aside;
+    bool whole, clipped;         /* a block has all windows of its axis; not all taps are inside */
+    int64_t known[3 * AXES + 3]; /* what the tables are of */
+    int64_t span;                /* of keys, from a window of the block axis to the next */
+    tarn_placing placing;
+    scatter_put *put;
+    int32_t *key, *place, *least, *most, *keys, *places, *same;
+    double *gradients, *run_sums;
+    uint64_t *tap;
+};
+
+/* What the job's pointers point to, not cleared at the start. */
+typedef struct scatter_tables {
+    int32_t of_windows[6][MOST_WINDOWS + MOST_LANES];
+    int32_t same[MOST_WINDOWS + MOST_LANES + MOST_LAG];
+    double gradients[MOST_WINDOWS + MOST_LANES], run_sums[MOST_WINDOWS + MOST_LANES];
+    uint64_t tap[MOST_TAPS]; /* of windows apart */
+} scatter_tables;
 
 static int64_t step_of_taps(const tarn_axis *axis)
 {
     return axis->adaptive ? 1 : axis->dilation;
 }
 
-/* Places of adaptive windows take long divisions: they are kept. */
-static extent extent_at(scatter_job *j, int axis, int64_t o)
-{
-    const tarn_axis *along = &j->axis[axis];
-    if (!along->adaptive)
-        return (extent){o, o * along->stride - along->lo, along->kernel};
-    extent *known = &j->known[axis % MOST_FIELDS][o % MOST_KNOWN], found = *known;
-    if (known->o != o || axis >= MOST_FIELDS) {
-        found = (extent){o, adaptive_start(along, o), adaptive_end(along, o)};
-        found.taps -= found.start;
-        if (axis < MOST_FIELDS)
-            *known = found;
-    }
-    return found;
-}
-
-/* ---- Places --------------------------------------------------------------------------------- */
-
-static int field_of(const scatter_job *j, int axis)
-{
-    return FIELD_BITS * (j->last - axis);
-}
-
-/* By number of a tap: its fields, and how far it is from the first one. Numbers that name no tap
- * have fields that are outside of every window. */
-static void fill_tables(scatter_job *j)
-{
-    int64_t at[TARN_MAX_SPATIAL] = {0};
-    for (int64_t tap = 0; tap < j->taps; tap++) {
-        int64_t offset = 0;
-        uint64_t fields = 0;
-        for (int a = 0; a <= j->last; a++) {
-            offset += at[a] * step_of_taps(&j->axis[a]) * j->pitch[a];
-            fields |= (uint64_t)at[a] << field_of(j, a);
-        }
-        j->offset[tap] = (int32_t)offset;
-        j->fields[tap] = fields;
-        for (int a = j->last; a >= 0 && ++at[a] == j->axis[a].kernel; a--)
-            at[a] = 0;
-    }
-    for (int64_t tap = j->taps; tap < MOST_TAPS; tap++) {
-        j->offset[tap] = 0;
-        j->fields[tap] = ~FIELD_SIGNS;
-    }
-}
-
-static inline bool are_inside(uint64_t fields, uint64_t least, uint64_t most)
-{
-    return ((((fields | FIELD_SIGNS) - least) & ((most | FIELD_SIGNS) - fields)) & FIELD_SIGNS) ==
-           FIELD_SIGNS;
-}
-
-/* The place of a window's winner but for its channel, or -1: any winner, any window. */
-static int64_t divided_place(const scatter_job *j, int64_t row, int64_t code, int64_t column)
-{
-    int64_t place = 0;
-    if (code < 0 || code >= j->taps)
-        return -1;
-    uint32_t rest = (uint32_t)code;
-    for (int a = j->last; a >= 0; a--) {
-        uint32_t kernel = (uint32_t)j->axis[a].kernel, next = rest / kernel;
-        const scatter_window *window = a == j->last - 1 ? &j->row[row] : &j->outer[a];
-        int64_t tap = rest - next * kernel,
-                cell = (a < j->last ? window->start : j->first_column + j->column[column]) +
-                       tap * step_of_taps(&j->axis[a]);
-        bool outside =
-            a < j->last ? tap < window->first || tap > window->end
-                        : cell < 0 || cell >= length(j->cells[a]) || tap >= j->column_taps[column];
-        if (outside)
-            return -1;
-        place += cell * j->pitch[a];
-        rest = next;
-    }
-    return place;
-}
-
-/* ---- Rows of windows ------------------------------------------------------------------------ */
-
-/* Some rows, or a piece of one, that differ by j->row alone. */
-typedef struct scatter_rows {
-    const char *codes;
-    int64_t code_step, code_down; /* elements */
-    int64_t rows, n, channels;
-    int64_t at; /* place of the first column */
-    uint64_t least, most;
-} scatter_rows;
-
-/* The places of all winners; those that are no tap inside have the one behind the box. */
-static inline __attribute__((always_inline)) void find_places(scatter_job *j, const scatter_rows *r,
-                                                              placing how, int64_t channels)
-{
-    const int32_t *restrict column = j->column, *restrict offset = j->offset;
-    int32_t *restrict place = j->place, nowhere = (int32_t)j->nowhere;
-    const int taps = (int)j->taps;
-    for (int64_t row = 0; row < r->rows; row++) {
-        int64_t code_at = row * r->code_down;
-        const uint8_t *restrict codes = (const uint8_t *)r->codes + code_at;
-        int32_t at = (int32_t)(r->at + j->row[row].at);
-        uint64_t least = r->least | j->row[row].least, most = r->most | j->row[row].most;
-        for (int64_t o = 0; o < r->n; o++)
-            for (int64_t c = 0; c < channels; c++) {
-                int64_t nth = o * r->code_step + c;
-                if (how == BY_DIVISION) {
-                    int64_t found =
-                        divided_place(j, row, load_winner(j->p, r->codes, code_at + nth), o);
-                    *place++ = found < 0 ? nowhere : (int32_t)(found + c);
-                    continue;
-                }
-                int code = codes[nth];
-                bool inside = how == BY_TABLE
-                                  ? code < taps
-                                  : are_inside(j->fields[code], least,
-                                               most | (uint64_t)(j->column_taps[o] - 1));
-                int32_t found = at + column[o] + offset[code] + (int32_t)c;
-                *place++ = inside ? found : nowhere;
-            }
-    }
-}
-
-static void find_some_places(scatter_job *j, const scatter_rows *r, placing how)
-{
-    if (how == BY_DIVISION)
-        find_places(j, r, BY_DIVISION, r->channels);
-    else if (how == BY_CHECKED_TABLE && r->channels == 1)
-        find_places(j, r, BY_CHECKED_TABLE, 1);
-    else if (how == BY_CHECKED_TABLE)
-        find_places(j, r, BY_CHECKED_TABLE, r->channels);
-    else if (r->channels == 1)
-        find_places(j, r, BY_TABLE, 1);
-    else
-        find_places(j, r, BY_TABLE, r->channels);
-}
-
-/* Adds gradients of rows of n windows to the last level, if there are any; then what that or
- * another level has to the one before, and clears it. */
-#define ADD_WINDOWS(t)                                                                             \
-    static void add_##t(const scatter_job *j, const void *gradients, int folds, int64_t rows,      \
-                        int64_t n)                                                                 \
-    {                                                                                              \
-        t *restrict last = (t *)(void *)j->sums[j->levels - 1];                                    \
-        const int32_t *restrict place = j->place;                                                  \
-        const t *restrict gy = gradients;                                                          \
-        for (int64_t row = 0; row < rows; row++, place += n) {                                     \
-            for (int64_t o = 0; o < n && gy; o++)                                                  \
-                last[place[o]] += gy[o];                                                           \
-            gy = gy ? gy + n : NULL;                                                               \
-            if (folds < 0)                                                                         \
-                continue;                                                                          \
-            t *restrict to = (t *)(void *)j->sums[folds];                                          \
-            t *restrict from = (t *)(void *)j->sums[folds + 1];                                    \
-            for (int64_t o = 0; o < n; o++) {                                                      \
-                to[place[o]] += from[place[o]];                                                    \
-                from[place[o]] = 0;                                                                \
-            }                                                                                      \
-        }                                                                                          \
-    }
-ADD_WINDOWS(float)
-ADD_WINDOWS(double)
-#undef ADD_WINDOWS
-
-/* Where some columns of windows begin, counted from the first: as places, or as cells, to divide.
- * As a rule the same as in the row before. Returns the place of the first. */
-static int64_t find_columns(scatter_job *j, range columns)
-{
-    bool adaptive = j->axis[j->last].adaptive;
-    int64_t first = extent_at(j, j->last, columns.lo).start, channels = j->flat ? j->pixel : 1;
-    int64_t known = adaptive && columns.lo != j->columns.lo ? 0 : length(j->columns);
-    for (int64_t o = columns.lo + known, n = known * channels; o < columns.hi; o++) {
-        extent window = extent_at(j, j->last, o);
-        for (int64_t c = 0; c < channels; c++, n++) {
-            j->column[n] = (int32_t)((window.start - first) * (j->divides ? 1 : j->pixel) + c);
-            j->column_taps[n] = (int32_t)window.taps;
-        }
-    }
-    if (length(columns) > known)
-        j->columns = columns;
-    first -= j->cells[j->last].lo;
-    return j->divides ? first : (first + j->margin) * j->pixel;
-}
-
-/* The gradients of rows of windows, as sums are and one behind the other. */
-static const void *read_rows(scatter_job *j, const char *gy, int64_t rows, int64_t n)
-{
-    const tarn_problem *p = j->p;
-    int64_t bytes = p->element_bytes[TARN_GY], channels = j->pixel, run = n * channels;
-    int64_t step = n > 1 ? j->stride[TARN_GY][j->last] : channels,
-            down = rows > 1 ? j->stride[TARN_GY][j->last - 1] : run;
-    bool one = step == channels;
-    if (one && down == run && bytes == j->sum_bytes)
-        return gy;
-    for (int64_t row = 0; row < (one ? 1 : rows); row++)
-        j->ops->read_gradients[p->dtype]((char *)j->gradients + row * run * j->sum_bytes,
-                                         one ? run : channels, gy + row * down * bytes,
-                                         one ? down : step, one ? run : channels, one ? rows : n);
-    return j->gradients;
-}
-
-/* `rows` rows of j->row, some columns of each: adds them, folds a level, or both. */
-static void visit_some(scatter_job *j, const position *at, int64_t rows, range columns, bool adds,
-                       int folds)
-{
-    const tarn_problem *p = j->p;
-    int last = j->last;
-    const int64_t *steps = j->stride[OPERAND_SAVED], *gy_steps = j->stride[TARN_GY];
-    int64_t n = length(columns), channels = j->pixel, row = j->row[0].o;
-    int64_t codes = at->codes + row * steps[last - 1] + columns.lo * steps[last] + j->channels.lo,
-            gy = at->gy + row * gy_steps[last - 1] + columns.lo * gy_steps[last] + j->channels.lo;
-    j->first_column = find_columns(j, columns);
-    scatter_rows r = {.codes =
-                          j->slab->base[OPERAND_SAVED] + codes * p->element_bytes[OPERAND_SAVED],
-                      .code_step = n > 1 ? steps[last] : channels,
-                      .code_down = rows > 1 ? steps[last - 1] : 0,
-                      .rows = rows,
-                      .n = j->flat ? n * channels : n,
-                      .channels = j->flat ? 1 : channels,
-                      .at = at->at + j->first_column,
-                      .least = at->least,
-                      .most = at->most};
-    if (j->flat)
-        r.code_step = 1;
-    bool checks = !at->inside || !j->row[0].inside || j->axis[last].adaptive;
-    find_some_places(j, &r, j->divides ? BY_DIVISION : checks ? BY_CHECKED_TABLE : BY_TABLE);
-    const char *from = j->slab->base[TARN_GY] + gy * p->element_bytes[TARN_GY];
-    (j->sum_bytes == 8 ? add_double : add_float)(j, adds ? read_rows(j, from, rows, n) : NULL,
-                                                 folds, rows, n * channels);
-}
-
-/* ---- All windows ---------------------------------------------------------------------------- */
-
-/* Window o of an axis; false if it has no tap in the box. */
-static bool find_window(scatter_job *j, int axis, int64_t o, scatter_window *found)
+/* Window o of an axis; false if it has no tap in the tile. */
+static bool find_window(const scatter_job *j, int axis, int64_t o, scatter_window *found)
 {
     const tarn_axis *along = &j->axis[axis];
     range cells = j->cells[axis];
-    extent window = extent_at(j, axis, o);
-    int64_t start = window.start, step = step_of_taps(along), first = 0, end = window.taps - 1;
+    int64_t start = window_start(along, o), step = step_of_taps(along), first = 0;
+    int64_t end = (along->adaptive ? adaptive_end(along, o) - start : along->kernel) - 1;
     if (start < cells.lo)
-        first = step == 1 ? cells.lo - start : ceil_div(cells.lo - start, step);
+        first = ceil_div(cells.lo - start, step);
     if (start + end * step >= cells.hi)
         end = floor_div(cells.hi - 1 - start, step);
-    *found = (scatter_window){.o = o,
-                              .at = (start - cells.lo) * j->pitch[axis],
-                              .start = start - cells.lo,
-                              .first = first,
-                              .end = end,
-                              .inside = first == 0 && end == along->kernel - 1 && !along->adaptive,
-                              .clipped = first > 0 || end < window.taps - 1};
-    if (first > end)
-        return false;
-    if (!j->divides) {
-        found->least = (uint64_t)first << field_of(j, axis);
-        found->most = (uint64_t)end << field_of(j, axis);
+    *found = (scatter_window){o, start, first, end};
+    return first <= end;
+}
+
+/* The next of the places [0,n) on the axes [lo,hi), the last one first; false at the end. */
+static bool advance(int64_t *at, const int64_t *n, int lo, int hi)
+{
+    for (int a = hi - 1; a >= lo; a--) {
+        if (++at[a] < n[a])
+            return true;
+        at[a] = 0;
     }
-    return true;
-}
-
-static void step_to(scatter_job *j, int axis, const scatter_window *window, position *at)
-{
-    j->outer[axis] = *window;
-    at->at += window->at;
-    at->codes += window->o * j->stride[OPERAND_SAVED][axis];
-    at->gy += window->o * j->stride[TARN_GY][axis];
-    at->least |= window->least;
-    at->most |= window->most;
-    at->inside &= window->inside;
-}
-
-/* Adds a level to the one before, in vectors: all cells on its axis and the further ones, by the
- * taps of those before. */
-static void fold_dense(const scatter_job *j, const position *at, int level)
-{
-    int axis = j->level_axis[level];
-    int64_t n = j->pitch[axis - 1], further = 1;
-    for (int a = axis; a <= j->last; a++)
-        further *= j->axis[a].kernel;
-    for (int64_t tap = 0; tap < j->taps; tap += further)
-        if (are_inside(j->fields[tap], at->least, at->most)) {
-            int64_t place = (at->at + j->offset[tap]) * j->sum_bytes;
-            j->ops->move_sums[j->sum_bytes == 8](j->sums[level - 1] + place, j->sums[level] + place,
-                                                 n);
-        }
-}
-
-static void store_planes(scatter_job *j, int64_t end);
-
-/* Moves the box along the first axis until it has window o. */
-static void slide_to(scatter_job *j, int64_t o)
-{
-    extent window = extent_at(j, 0, o);
-    int64_t end = window.start + (window.taps - 1) * step_of_taps(&j->axis[0]) + 1;
-    while (end > j->cells[0].hi && j->cells[0].hi < j->all[0].hi)
-        store_planes(j, min_i64(window.start, j->cells[0].hi));
-}
-
-/* Lists windows of rows from o on that are alike, as many as may be visited at once; returns how
- * many, none if the first has no tap in the box. As a rule they are those of the plane before. */
-static int64_t list_rows(scatter_job *j, int64_t o, int64_t most)
-{
-    int axis = j->last - 1;
-    int64_t n = 0;
-    range cells = j->cells[axis], *same = &j->rows_cells;
-    if (j->rows.lo == o && length(j->rows) > 0 && length(j->rows) <= most && axis > 0 &&
-        cells.lo == same->lo && cells.hi == same->hi)
-        return length(j->rows);
-    for (; n < most; n++) {
-        scatter_window *row = &j->row[n];
-        if (!find_window(j, axis, o + n, row) || row->inside != j->row[0].inside)
-            break;
-        if (n > 0 && axis == 0 && j->slides && row->clipped)
-            break; /* the box may have to slide */
-    }
-    j->rows = (range){o, o + n};
-    *same = cells;
-    return n;
-}
-
-/* The windows of the last two axes. Adds to the last level, and folds that of rows; or folds. */
-static void visit_plane(scatter_job *j, const position *at, bool adds, int folds)
-{
-    range all = j->windows[j->last - 1], columns = j->windows[j->last], some;
-    int64_t channels = j->pixel, n = length(columns) * channels, width = MOST_WINDOWS / channels;
-    int top = j->levels - 1;
-    bool of_rows = adds && top > 0 && j->level_axis[top] == j->last,
-         pieces = length(columns) > width;
-    bool dense = of_rows && j->dense[top], sparse = of_rows && !dense;
-    int64_t together = pieces || dense ? 1 : min_i64(MOST_ROWS, max_i64(MOST_WINDOWS / n, 1));
-    for (int64_t o = all.lo, rows; o < all.hi; o += max_i64(rows, 1)) {
-        if (j->last == 1 && j->slides)
-            slide_to(j, o);
-        rows = list_rows(j, o, min_i64(together, all.hi - o));
-        for (some.lo = columns.lo; some.lo < columns.hi && rows > 0; some.lo = some.hi) {
-            some.hi = min_i64(some.lo + width, columns.hi);
-            visit_some(j, at, rows, some, adds, sparse && !pieces ? top - 1 : folds);
-        }
-        for (some.lo = columns.lo; some.lo < columns.hi && rows > 0 && sparse && pieces;
-             some.lo = some.hi) {
-            some.hi = min_i64(some.lo + width, columns.hi);
-            visit_some(j, at, rows, some, false, top - 1);
-        }
-        if (dense && rows > 0) {
-            position row = *at;
-            step_to(j, j->last - 1, &j->row[0], &row);
-            fold_dense(j, &row, top);
-        }
-    }
-}
-
-/* The windows of the axes from `axis` on, as visit_plane(). */
-static void visit_axes(scatter_job *j, int axis, const position *from, bool adds, int folds)
-{
-    if (axis == j->last - 1)
-        visit_plane(j, from, adds, folds);
-    for (int64_t o = j->windows[axis].lo; axis < j->last - 1 && o < j->windows[axis].hi; o++) {
-        position at = *from;
-        scatter_window window;
-        if (axis == 0 && j->slides)
-            slide_to(j, o);
-        if (!find_window(j, axis, o, &window))
-            continue;
-        step_to(j, axis, &window, &at);
-        visit_axes(j, axis + 1, &at, adds, folds);
-    }
-    for (int k = j->levels - 1; k > 0 && adds; k--) {
-        if (j->level_axis[k] != axis)
-            continue;
-        if (j->dense[k])
-            fold_dense(j, from, k);
-        else
-            visit_axes(j, axis, from, false, k - 1);
-    }
+    return false;
 }
 
 /* ---- Cells ---------------------------------------------------------------------------------- */
 
-/* Some rows of sums to gx, one below the other. */
-static void store_rows(const scatter_job *j, const int64_t *cell, int64_t rows, const char *sums)
+/* Clears the cells of the tile in a range of the moving axis, in runs that lie side by side; rounds
+ * the sums of the box to them; or makes every NaN of theirs the one [S6]. */
+typedef enum { CLEAR, ROUND, CORRECT } cells_action;
+
+static void go_over_cells(const scatter_job *j, range moving, cells_action action)
+{
+    const int64_t *stride = j->stride[TARN_GX], bytes = j->p->element_bytes[TARN_GX];
+    int64_t n[AXES] = {0}, at[AXES] = {0}, run = length(j->channels), first = j->channels.lo;
+    int axes = j->last + 1; /* that are not part of a run */
+    for (int a = 0; a <= j->last; a++) {
+        range some = a == j->moving ? moving : j->cells[a];
+        n[a] = a < j->moving ? 1 : length(some);
+        first += (a < j->moving ? j->at[a].o : some.lo) * stride[a];
+        if (n[a] <= 0)
+            return;
+    }
+    while (axes > 0 && (n[axes - 1] == 1 || stride[axes - 1] == run))
+        run *= n[--axes];
+    do {
+        int64_t to = first, from = 0;
+        for (int a = 0; a < axes; a++) {
+            to += at[a] * stride[a];
+            from += at[a] * j->pitch[a];
+        }
+        char *gx = j->slab->base[TARN_GX] + to * bytes;
+        const char *sums = action == ROUND ? j->box + from * j->sum_bytes : gx;
+        if (action == CLEAR)
+            memset(gx, 0, (size_t)(run * bytes));
+        else
+            j->ops->write_gradients[j->p->dtype](gx, run, sums, run, run, 1);
+    } while (advance(at, n, 0, axes));
+}
+
+/* Makes the cells of some windows of the moving axis ready. */
+static void reach(scatter_job *j, range windows)
+{
+    enum { AHEAD_BYTES = 8 << 10 };
+    int64_t all = j->cells[j->moving].hi, bytes = j->pitch[j->moving] * j->sum_bytes;
+    int64_t end = min_i64(window_end(&j->axis[j->moving], windows.hi - 1), all), from = j->ready;
+    if (end <= from)
+        return;
+    j->ready = min_i64(max_i64(end, from + AHEAD_BYTES / max_i64(bytes, 1)), all);
+    go_over_cells(j, (range){from, j->ready}, CLEAR);
+}
+
+/* ---- Lists ---------------------------------------------------------------------------------- */
+
+/* Adds a list to sums. Adds up what the list from `first` on has for the same place, as the first
+ * of its entries, the others being 0; and adds that to sums. */
+#define LISTS(t)                                                                                   \
+    static void add_##t(scatter_job *j)                                                            \
+    {                                                                                              \
+        t *restrict sums = (t *)(void *)j->sums + (j->base - j->origin);                           \
+        const t *restrict value = (const t *)(const void *)j->values;                              \
+        const int32_t *restrict at = j->list;                                                      \
+        for (int64_t k = 0, n = j->count; k < n; k++)                                              \
+            sums[at[k]] += value[k];                                                               \
+        j->count = 0;                                                                              \
+    }                                                                                              \
+    static void join_##t(scatter_job *j, int64_t first, bool adds)                                 \
+    {                                                                                              \
+        t *restrict sums = (t *)(void *)j->sums + (j->base - j->origin);                           \
+        t *restrict value = (t *)(void *)j->values, *restrict aside = (t *)(void *)j->aside;       \
+        const int32_t *restrict at = j->list;                                                      \
+        int64_t end = j->count;                                                                    \
+        for (int64_t k = first; k < end; k++) {                                                    \
+            aside[k] = sums[at[k]];                                                                \
+            sums[at[k]] = 0;                                                                       \
+        }                                                                                          \
+        for (int64_t k = first; k < end; k++)                                                      \
+            sums[at[k]] += value[k];                                                               \
+        if (adds)                                                                                  \
+            for (int64_t k = first; k < end; k++)                                                  \
+                sums[at[k]] = aside[k] + sums[at[k]];                                              \
+        for (int64_t k = first; k < end && !adds; k++) {                                           \
+            value[k] = sums[at[k]];                                                                \
+            sums[at[k]] = 0;                                                                       \
+        }                                                                                          \
+        for (int64_t k = end - 1; k >= first && !adds; k--)                                        \
+            sums[at[k]] = aside[k];                                                                \
+        j->count = adds ? first : end;                                                             \
+    }
+LISTS(float)
+LISTS(double)
+#undef LISTS
+
+/* The same where cells have the number of their sum in the list, from 1 on. */
+static void add_half(scatter_job *j)
+{
+    uint16_t *restrict cells = (uint16_t *)(void *)j->slab->base[TARN_GX] + j->base;
+    float *restrict value = (float *)(void *)j->values;
+    int32_t *restrict at = j->list;
+    int64_t settled = j->settled;
+    for (int64_t k = settled; k < j->count; k++) {
+        int64_t number = cells[at[k]], to = number ? number - 1 : settled;
+        float more = value[k];
+        value[settled] = 0;
+        value[to] += more;
+        at[to] = at[k];
+        cells[at[k]] = (uint16_t)(to + 1);
+        settled += number == 0;
+    }
+    j->settled = j->count = settled;
+}
+
+static void join_half(scatter_job *j, int64_t first, bool adds)
+{
+    uint16_t *restrict cells = (uint16_t *)(void *)j->slab->base[TARN_GX] + j->base;
+    float *restrict value = (float *)(void *)j->values;
+    uint16_t *restrict aside = (uint16_t *)(void *)j->aside;
+    const int32_t *restrict at = j->list;
+    for (int64_t k = first; k < j->count; k++) {
+        int64_t number = cells[at[k]], to = number > first ? number - 1 : k;
+        float more = value[k];
+        value[k] = 0;
+        value[to] += more;
+        aside[k] = (uint16_t)number;
+        cells[at[k]] = (uint16_t)(to + 1);
+    }
+    for (int64_t k = j->count - 1; k >= first; k--)
+        cells[at[k]] = aside[k];
+    if (adds)
+        add_half(j);
+}
+
+static void store_half(scatter_job *j)
+{
+    uint16_t *restrict cells = (uint16_t *)(void *)j->slab->base[TARN_GX] + j->base;
+    uint16_t *restrict rounded = (uint16_t *)(void *)j->aside;
+    float *restrict value = (float *)(void *)j->values;
+    for (int64_t k = 0; k < j->count && j->apart; k++)
+        value[k] += 0; /* not -0 */
+    if (j->count > 0)
+        j->ops->write_gradients[j->p->dtype](rounded, j->count, value, j->count, j->count, 1);
+    for (int64_t k = 0; k < j->count; k++)
+        cells[j->list[k]] = rounded[k];
+    j->settled = j->count = 0;
+}
+
+static void add_list(scatter_job *j)
+{
+    (j->apart ? store_half : j->numbered ? add_half : j->wide ? add_double : add_float)(j);
+}
+
+/* An axis ends, whose windows are in the list from `first` on. */
+static void join_list(scatter_job *j, int64_t first, bool adds)
+{
+    if (j->join > j->last)
+        add_list(j);
+    else
+        (j->numbered ? join_half : j->wide ? join_double : join_float)(j, first, adds);
+}
+
+/* ---- Windows one by one --------------------------------------------------------------------- */
+
+#define NOWHERE INT64_MIN
+
+/* The place of the winner of window o of the row in hand, and its column. */
+static int64_t place_of(const scatter_job *j, const char *codes, int64_t o, int64_t *column)
+{
+    const scatter_window *at = j->at;
+    int64_t rest = load_winner(j->p, codes, o * j->stride[OPERAND_SAVED][j->last]), place = 0;
+    scatter_window row;
+    if (rest < 0 || rest >= j->taps || !find_window(j, j->last, o, &row))
+        return NOWHERE;
+    for (int a = j->last; a > 0; a--) {
+        const scatter_window *window = a == j->last ? &row : &at[a];
+        int64_t tap = rest % j->axis[a].kernel,
+                cell = window->start + tap * step_of_taps(&j->axis[a]);
+        if (tap < window->first || tap > window->end)
+            return NOWHERE;
+        *column = a == j->last ? cell : *column;
+        place += cell * j->pitch[a];
+        rest /= j->axis[a].kernel;
+    }
+    return place + at[0].o * j->pitch[0];
+}
+
+static double gradient_at(const scatter_job *j, const char *gy, int64_t o)
+{
+    double value[2];
+    const tarn_problem *p = j->p;
+    j->ops->read_gradients[p->dtype](
+        value, 1, gy + o * j->stride[TARN_GY][j->last] * p->element_bytes[TARN_GY], 1, 1, 1);
+    float narrow;
+    memcpy(&narrow, value, sizeof narrow);
+    return j->wide ? value[0] : (double)narrow;
+}
+
+/* The windows of a row, of one channel: each that is the first of its winner finds the others. */
+static void list_row_slowly(scatter_job *j, const char *codes, const char *gy, int64_t channel)
+{
+    for (int64_t o = j->windows[j->last].lo; o < j->windows[j->last].hi; o++) {
+        int64_t column = 0, place = place_of(j, codes, o, &column), other;
+        bool first = place != NOWHERE;
+        tarn_span windows = {.step = 1, .first = o, .lo = 0, .hi = 1};
+        if (first && j->runs && !j->alone)
+            windows = cell_windows(&j->axis[j->last], column);
+        double sum = 0;
+        for (int64_t k = windows.lo; k < windows.hi && first; k++) {
+            int64_t at = span_at(&windows, k);
+            if (at != o && place_of(j, codes, at, &other) != place)
+                continue;
+            first = at >= o;
+            double more = gradient_at(j, gy, at);
+            sum = j->wide ? sum + more : (double)((float)sum + (float)more);
+        }
+        if (!first)
+            continue;
+        if (j->count == j->listed)
+            add_list(j);
+        j->list[j->count] = (int32_t)(place + channel - j->base);
+        if (j->wide)
+            ((double *)(void *)j->values)[j->count++] = sum;
+        else
+            ((float *)(void *)j->values)[j->count++] = (float)sum;
+    }
+}
+
+/* Some windows of an axis, all of those behind it, and some channels. */
+static void list_slowly(scatter_job *j, int axis, range windows, range channels)
 {
     const tarn_problem *p = j->p;
-    const int64_t *stride = j->stride[TARN_GX];
-    int64_t columns = length(j->cells[j->last]), channels = length(j->channels);
-    int64_t bytes = p->element_bytes[TARN_GX], pitch = j->pitch[j->last - 1];
-    int64_t down = rows > 1 ? stride[j->last - 1] : 0, at = j->channels.lo;
-    for (int a = 0; a <= j->last; a++)
-        at += cell[a] * stride[a];
-    char *to = j->slab->base[TARN_GX] + at * bytes;
-    if (columns == 1 || stride[j->last] == channels) {
-        j->ops->write_gradients[p->dtype](to, down, sums, pitch, columns * channels, rows);
-        return;
+    int64_t first = j->count;
+    for (int64_t o = windows.lo; o < windows.hi && axis < j->last; o++)
+        if (find_window(j, axis, o, &j->at[axis]))
+            list_slowly(j, axis + 1, j->windows[axis + 1], channels);
+    if (axis == j->join && j->block_axis < axis)
+        join_list(j, first, true);
+    int64_t codes = 0, gy = 0;
+    for (int a = 0; a < j->last; a++) {
+        codes += j->at[a].o * j->stride[OPERAND_SAVED][a];
+        gy += j->at[a].o * j->stride[TARN_GY][a];
     }
-    for (int64_t row = 0; row < rows; row++)
-        j->ops->write_gradients[p->dtype](to + row * down * bytes, stride[j->last],
-                                          sums + row * pitch * j->sum_bytes, channels, channels,
-                                          columns);
+    for (int64_t c = channels.lo; c < channels.hi && axis == j->last; c++)
+        list_row_slowly(
+            j, j->slab->base[OPERAND_SAVED] + (codes + c) * p->element_bytes[OPERAND_SAVED],
+            j->slab->base[TARN_GY] + (gy + c) * p->element_bytes[TARN_GY], c);
 }
 
-/* Writes the cells up to `end` on the first axis, and moves the box behind them. */
-static void store_planes(scatter_job *j, int64_t end)
+/* ---- Windows of a block --------------------------------------------------------------------- */
+
+static bool is_full(const scatter_job *j, int axis, const scatter_window *w)
 {
-    int rows = j->last - 1;
-    range box[TARN_MAX_SPATIAL];
-    int64_t cell[TARN_MAX_SPATIAL], n = end - j->cells[0].lo, kept = length(j->cells[0]) - n;
-    int64_t plane = j->pitch[0] * j->sum_bytes;
-    for (int a = 0; a <= j->last; a++) {
-        box[a] = a == 0 ? (range){j->cells[0].lo, end} : j->cells[a];
-        cell[a] = box[a].lo;
+    return w->first == 0 && w->end == j->axis[axis].kernel - 1;
+}
+
+/* A window's taps inside, in their field; least above most if there are none. */
+static int32_t field(const scatter_job *j, int axis, const scatter_window *w, bool least)
+{
+    int32_t value = (int32_t)(w->first > w->end ? least : least ? w->first : w->end);
+    return axis == 0 ? 0 : value << j->placing.axis[j->last - axis].shift;
+}
+
+/* The tables of a block's windows, from those of its last axis outwards; of a block that has not
+ * all of its axis, without the taps inside on that. */
+static void fill_tables(scatter_job *j)
+{
+    int64_t n = j->chunk, width = length(j->cells[j->last]) + 2 * extent_of(&j->axis[j->last]);
+    int64_t span = 0; /* of keys */
+    j->clipped = false;
+    for (int64_t c = 0; c < n; c++) {
+        j->place[c] = (int32_t)c;
+        j->key[c] = j->least[c] = j->most[c] = 0;
     }
-    for (int a = 0; a >= 0;) {
-        int64_t at = j->margin * j->pitch[j->last];
-        for (int k = 0; k < rows; k++)
-            at += (cell[k] - box[k].lo) * j->pitch[k];
-        store_rows(j, cell, length(box[rows]), j->sums[0] + at * j->sum_bytes);
-        for (a = rows - 1; a >= 0; a--) {
-            if (++cell[a] < box[a].hi)
-                break;
-            cell[a] = box[a].lo;
+    for (int a = j->last; a >= j->block_axis; a--) {
+        range windows = j->windows[a];
+        bool bounds = a > j->block_axis || j->whole;
+        if (a == j->block_axis)
+            windows.hi = min_i64(windows.lo + j->block, windows.hi);
+        int64_t first = window_start(&j->axis[a], windows.lo);
+        for (int64_t o = windows.hi - 1; o >= windows.lo; o--) {
+            scatter_window w;
+            find_window(j, a, o, &w);
+            j->clipped |= bounds && !is_full(j, a, &w);
+            int32_t least = bounds ? field(j, a, &w, true) : 0,
+                    most = bounds ? field(j, a, &w, false) : 0;
+            int32_t place = (int32_t)((w.start - first) * j->pitch[a]);
+            int32_t more = (int32_t)(a == j->last ? w.start - first : (o - windows.lo) * span);
+            for (int64_t k = 0, to = (o - windows.lo) * n; k < n; k++, to++) {
+                j->key[to] = j->key[k] + more;
+                j->place[to] = j->place[k] + place;
+                j->least[to] = j->least[k] | least;
+                j->most[to] = j->most[k] | most;
+            }
         }
+        n *= length(windows);
+        j->span = span;
+        span = a == j->last ? width : span * length(windows);
     }
-    memmove(j->sums[0], j->sums[0] + n * plane, (size_t)(kept * plane));
-    memset(j->sums[0] + kept * plane, 0, (size_t)(n * plane));
-    j->cells[0] = (range){end, min_i64(end + j->planes, j->all[0].hi)};
 }
 
-/* ---- Boxes ---------------------------------------------------------------------------------- */
-
-/* What windows that read a box of so many columns reach beyond it, on either side. */
-static int64_t margin_of(const scatter_job *j, int64_t columns)
+/* Whether the tables are those of the tile in hand; notes what they will be of. */
+static bool tables_are_known(scatter_job *j)
 {
-    const tarn_axis *axis = &j->axis[j->last];
-    if (columns < axis->size)
-        return extent_of(axis);
-    int64_t before = -window_start(axis, 0), behind = window_end(axis, axis->out - 1) - axis->size;
-    return min_i64(max_i64(max_i64(before, behind), 0), extent_of(axis));
-}
-
-/* Pitches, and elements of a level. Rows share their margins with those below. */
-static int64_t set_pitches(scatter_job *j)
-{
-    enum { TOO_MUCH = 1 << 24 };
-    int64_t lanes = j->ops->vector_bytes / j->sum_bytes, columns = j->size[j->last];
-    j->margin = j->divides ? 0 : margin_of(j, columns);
-    int64_t pitch = min_i64(columns + j->margin, TOO_MUCH) * j->pixel;
-    j->pitch[j->last] = j->pixel;
-    pitch = ceil_div(pitch, lanes) * lanes;
-    for (int a = j->last - 1; a >= 0; a--) {
-        j->pitch[a] = pitch;
-        pitch = min_i64(pitch, TOO_MUCH) * min_i64(a == 0 ? j->planes : j->size[a], TOO_MUCH);
-    }
-    j->nowhere = min_i64(pitch, TOO_MUCH) + j->margin * j->pixel;
-    return ceil_div(j->nowhere + 1, lanes) * lanes;
-}
-
-/* About the nanoseconds that boxes of the present size take: windows that are read, some for
- * several boxes; cells, in runs that lie side by side; and boxes. The first axis is slid along if
- * a window fits. */
-static double box_cost(const scatter_job *j)
-{
-    const double OF_WINDOW = 1.5, OF_CELL = 0.3, OF_RUN = 2, OF_BOX = 300;
-    double windows = (double)j->p->lanes, cells = windows;
-    double boxes = (double)ceil_div(j->p->lanes, j->pixel);
-    for (int a = 0; a <= j->last; a++) {
+    int64_t now[3 * AXES + 3] = {j->block_axis, j->block, j->chunk}, *to = now + 3;
+    for (int a = j->block_axis; a <= j->last; a++) {
         const tarn_axis *axis = &j->axis[a];
-        int64_t all = length(j->all[a]), size = a == 0 ? j->planes : j->size[a];
-        double whole = (double)axis->out * (double)all / (double)axis->size;
-        double some = (double)(size + extent_of(axis) - 2) / (double)axis->size * (double)axis->out;
-        bool cut = size < all && !(a == 0 && size >= extent_of(axis));
-        double times = cut ? (double)ceil_div(all, size) : 1;
-        windows *=
-            cut ? times * (some + 1 < (double)axis->out ? some + 1 : (double)axis->out) : whole;
-        cells *= (double)all;
-        boxes *= times;
+        int64_t lo = j->windows[a].lo, cell = j->cells[a].lo;
+        *to++ = axis->adaptive ? lo : window_start(axis, lo) - cell;
+        *to++ = axis->adaptive ? cell : length(j->windows[a]);
+        *to++ = length(j->cells[a]);
     }
-    double run = (double)(j->pixel < j->p->lanes ? j->pixel : j->pixel * j->size[j->last]);
-    return windows * OF_WINDOW * j->levels + cells * (OF_CELL + OF_RUN / run) + boxes * OF_BOX;
+    bool same = memcmp(j->known, now, sizeof now) == 0;
+    memcpy(j->known, now, sizeof now);
+    return same;
 }
 
-/* Halves what makes boxes cost least, until they fit. */
-static void cut_box(scatter_job *j)
+/* The elements of a block's windows as they lie, if that is one behind the other; or copied. */
+static const char *read_block(const scatter_job *j, int operand, range block, int64_t channel,
+                              char *copy)
 {
-    for (int a = 0; a <= j->last; a++)
+    const int64_t *stride = j->stride[operand];
+    int64_t bytes = j->p->element_bytes[operand], run = j->chunk, first = channel;
+    int64_t n[AXES] = {0}, at[AXES] = {0};
+    int lowest = j->block_axis, axes = j->last + 1; /* not part of a run */
+    for (int a = 0; a <= j->last; a++) {
+        range some = a == lowest ? block : j->windows[a];
+        n[a] = length(some);
+        first += (a < lowest ? j->at[a].o : some.lo) * stride[a];
+    }
+    while (axes > lowest && (n[axes - 1] == 1 || stride[axes - 1] == run))
+        run *= n[--axes];
+    const char *from = j->slab->base[operand] + first * bytes;
+    bool dense = axes == lowest && j->chunk == length(j->channels);
+    if (dense && (j->whole || run / n[lowest] >= MOST_LANES) && run >= MOST_LANES)
+        return from;
+    char *to = copy;
+    do {
+        int64_t away = 0;
+        for (int a = lowest; a < axes; a++)
+            away += at[a] * stride[a];
+        memcpy(to, from + away * bytes, (size_t)(run * bytes));
+        to += run * bytes;
+    } while (advance(at, n, lowest, axes));
+    return copy;
+}
+
+/* The bits of +0 plus a gradient [S5]: other zeros, and other NaNs, than that [S6]. */
+static inline uint64_t canonical(int sign, uint64_t infinity, uint64_t bits)
+{
+    uint64_t magnitude = bits & ((UINT64_C(1) << sign) - 1), nan = infinity | infinity >> 1;
+    return magnitude == 0 ? 0 : magnitude > infinity ? nan : bits;
+}
+
+#define PUT_WINDOWS(dtype, integer, infinity)                                                      \
+    static void put_##dtype(const scatter_job *j, const tarn_placing *by,                          \
+                            const uint8_t *restrict codes, const void *gy, int64_t away,           \
+                            int64_t n)                                                             \
+    {                                                                                              \
+        const integer *restrict from = gy;                                                         \
+        integer *restrict to = (integer *)(void *)j->slab->base[TARN_GX] + away + by->all_place;   \
+        const int32_t *restrict place = by->place;                                                 \
+        const uint64_t *restrict tap = j->tap;                                                     \
+        const int sign = 8 * (int)sizeof(integer) - 1;                                             \
+        if (by->plain)                                                                             \
+            for (int64_t k = 0; k < n; k++) {                                                      \
+                if (codes[k] < by->taps)                                                           \
+                    to[place[k] + (int32_t)tap[codes[k]]] =                                        \
+                        (integer)canonical(sign, infinity, from[k]);                               \
+            }                                                                                      \
+        for (int64_t k = 0; k < n && !by->plain; k++) {                                            \
+            uint32_t fields = (uint32_t)(tap[codes[k]] >> 32), signs = (uint32_t)by->signs;        \
+            uint32_t least = (uint32_t)(by->least[k] | by->all_least);                             \
+            uint32_t most = (uint32_t)(by->most[k] | by->all_most);                                \
+            uint32_t inside = ((fields | signs) - least) & ((most | signs) - fields) & signs;      \
+            if (inside == signs)                                                                   \
+                to[place[k] + (int32_t)tap[codes[k]]] =                                            \
+                    (integer)canonical(sign, infinity, from[k]);                                   \
+        }                                                                                          \
+    }
+PUT_WINDOWS(f64, uint64_t, UINT64_C(0x7ff) << 52)
+PUT_WINDOWS(f32, uint32_t, 0x7f800000)
+PUT_WINDOWS(f16, uint16_t, 0x7c00)
+PUT_WINDOWS(bf16, uint16_t, 0x7f80)
+#undef PUT_WINDOWS
+
+/* By number of a tap: where it lies from the first, and its fields, which are those of no tap for
+ * numbers that name none. */
+static void list_taps(scatter_job *j)
+{
+    const tarn_placing *by = &j->placing;
+    for (int64_t tap = 0; tap < MOST_TAPS; tap++) {
+        int64_t rest = tap;
+        int32_t offset = 0, fields = 0;
+        for (int k = 0; k < j->last && tap < j->taps; k++) {
+            offset += (int32_t)(rest % by->axis[k].kernel) * by->axis[k].pitch;
+            fields |= (int32_t)(rest % by->axis[k].kernel) << by->axis[k].shift;
+            rest /= by->axis[k].kernel;
+        }
+        if (tap >= j->taps)
+            fields = (by->signs - 1) & ~by->signs;
+        j->tap[tap] = (uint64_t)(uint32_t)fields << 32 | (uint32_t)offset;
+    }
+}
+
+/* Whether all taps of windows are in the tile, on the axis of which the tables do not tell. */
+static bool are_inside(const scatter_job *j, range windows)
+{
+    const tarn_axis *axis = &j->axis[j->block_axis];
+    range cells = j->cells[j->block_axis];
+    return j->whole || (window_start(axis, windows.lo) >= cells.lo &&
+                        window_end(axis, windows.hi - 1) <= cells.hi);
+}
+
+/* The places of a block's winners: of all windows at once that are inside, of others one by one. */
+static void find_block(scatter_job *j, const char *codes, const char *gy, int64_t away, range block,
+                       int64_t n)
+{
+    int axis = j->block_axis;
+    int64_t bytes = j->p->element_bytes[OPERAND_SAVED], each = n / length(block);
+    tarn_placing by = j->placing;
+    for (int a = 1; a < axis; a++) {
+        by.all_least |= field(j, a, &j->at[a], true);
+        by.all_most |= field(j, a, &j->at[a], false);
+    }
+    int32_t least = by.all_least, most = by.all_most;
+    bool full = !j->clipped;
+    for (int a = 1; a < axis; a++)
+        full &= is_full(j, a, &j->at[a]);
+    for (range some = {block.lo, block.hi}; some.lo < block.hi; some.lo = some.hi) {
+        scatter_window w = {0};
+        int64_t at = (some.lo - block.lo) * each;
+        bool alike = j->whole || !j->axis[axis].adaptive;
+        some.hi = alike && are_inside(j, (range){some.lo, some.lo + 1}) ? block.hi : some.lo + 1;
+        while (length(some) > 1 && !are_inside(j, some))
+            some.hi--;
+        int64_t table = alike ? at : 0;
+        if (!j->whole) {
+            find_window(j, axis, some.lo, &w);
+            by.all_least = least | field(j, axis, &w, true);
+            by.all_most = most | field(j, axis, &w, false);
+        }
+        if (!alike) { /* the tables of the first window have to do */
+            by.all_key = (int32_t)((some.lo - block.lo) * j->span);
+            by.all_place = (int32_t)((w.start - j->at[axis].start) * j->pitch[axis]);
+        }
+        by.key = j->key + table;
+        by.place = j->place + table;
+        by.least = j->least + table;
+        by.most = j->most + table;
+        by.plain = full && (j->whole || is_full(j, axis, &w));
+        if (j->put)
+            j->put(j, &by, (const uint8_t *)codes + at, gy + at * j->p->element_bytes[TARN_GY],
+                   away, length(some) * each);
+        else
+            j->ops->find_places[bytes > 1](j->keys + at, j->places + at, codes + at * bytes, &by,
+                                           max_i64(length(some) * each, j->ops->vector_bytes / 4));
+    }
+}
+
+/* The place of the first tap of the first windows in hand, on the first axes. */
+static int64_t first_place(const scatter_job *j, int axes)
+{
+    int64_t place = 0;
+    for (int a = 0; a < axes; a++)
+        place += j->pitch[a] * (a <= j->block_axis ? j->at[a].start
+                                                   : window_start(&j->axis[a], j->windows[a].lo));
+    return place;
+}
+
+/* Lists `chunk` channels of the block, the first `skipped` of them being done; false if runs are
+ * none. */
+static bool list_block(scatter_job *j, range block, int64_t channel, int64_t skipped, int64_t n)
+{
+    const tarn_problem *p = j->p;
+    int64_t code_bytes = p->element_bytes[OPERAND_SAVED];
+    const char *codes = read_block(j, OPERAND_SAVED, block, channel, (char *)j->run_sums);
+    for (int64_t k = 0; k < n && skipped > 0; k += j->chunk) /* then there are copies */
+        memset((char *)j->run_sums + k * code_bytes, 0xff, (size_t)(skipped * code_bytes));
+    const void *gy = read_block(j, TARN_GY, block, channel, (char *)j->gradients);
+    int64_t place = channel + first_place(j, j->last + 1), each = n;
+    find_block(j, codes, gy, place, block, n);
+    if (j->put)
+        return true;
+    for (int64_t k = n; k < n + MOST_LANES; k++) {
+        j->keys[k] = INT32_MAX - 1;
+        j->places[k] = 0;
+    }
+    if (j->runs && !j->ops->find_runs(j->same, j->keys, j->places, j->lag, n))
+        return false;
+    if (j->runs) {
+        memset(j->same, 0, (size_t)j->lag * sizeof j->same[0]);
+        memset(j->same + n, 0, (size_t)(j->lag + MOST_LANES) * sizeof j->same[0]);
+    }
+    if (j->sum_bytes != p->element_bytes[TARN_GY]) {
+        j->ops->read_gradients[p->dtype](j->run_sums, n, gy, n, n, 1);
+        gy = memcpy(j->gradients, j->run_sums, (size_t)(n * j->sum_bytes));
+    }
+    j->odd |= !j->half && !j->ops->are_tame[j->wide](gy, n);
+    if (j->runs) {
+        if (gy != j->gradients)
+            memcpy(j->gradients, gy, (size_t)(n * j->sum_bytes));
+        j->ops->sum_runs[j->wide](j->run_sums, j->gradients, j->same, j->lag,
+                                  windows_behind(&j->axis[j->last]), n);
+        gy = j->run_sums;
+    }
+    for (int a = j->block_axis; a < j->join && j->join <= j->last; a++)
+        each /= length(a == j->block_axis ? block : j->windows[a]);
+    for (int64_t at = 0; at < n; at += each) {
+        int64_t first = j->count;
+        j->count += j->ops->list_runs[j->wide](j->list + first, j->values + first * j->sum_bytes,
+                                               j->places + at, (const char *)gy + at * j->sum_bytes,
+                                               j->keys + at, j->same + j->lag + at,
+                                               (int32_t)(place - j->base), each);
+        if (each < n || j->block_axis < j->join)
+            join_list(j, first, true);
+    }
+    return true;
+}
+
+static void run_block(scatter_job *j, range block)
+{
+    int64_t n = j->chunk * length(block);
+    scatter_window kept = j->at[j->block_axis];
+    bool adds = j->block_axis < j->join; /* or they wait for the end of their axis */
+    for (int a = j->block_axis + 1; a <= j->last; a++)
+        n *= length(j->windows[a]);
+    j->base = first_place(j, j->half ? 1 : adds ? j->last + 1 : j->join);
+    for (int64_t c = j->channels.lo; c < j->channels.hi; c += j->chunk) {
+        int64_t from = min_i64(c, j->channels.hi - j->chunk);
+        if (j->slow || !list_block(j, block, from, c - from, n)) {
+            j->odd = true;
+            list_slowly(j, j->block_axis, block, (range){c, from + j->chunk});
+            j->at[j->block_axis] = kept;
+        }
+        if (adds)
+            add_list(j);
+    }
+}
+
+/* Where the sums of some planes lie: in gx, or in the box. */
+static void start_plane(scatter_job *j, range planes)
+{
+    j->sums = j->slab->base[TARN_GX];
+    j->origin = 0;
+    if (!j->half || j->numbered)
+        return;
+    j->sums = j->box;
+    j->origin = j->channels.lo + planes.lo * j->pitch[0];
+    for (int a = 1; a <= j->last; a++)
+        j->origin += j->cells[a].lo * j->pitch[a];
+    int64_t n = length(j->channels) * length(planes);
+    for (int a = 1; a <= j->last; a++)
+        n *= length(j->cells[a]);
+    memset(j->box, 0, (size_t)(n * j->sum_bytes));
+}
+
+/* The windows of the axes from `axis` on. */
+static void visit(scatter_job *j, int axis)
+{
+    range all = j->windows[axis], some = {all.lo, all.lo};
+    int64_t first = j->count;
+    if (axis == j->moving) {
+        j->odd = false;
+        j->ready = j->cells[axis].lo;
+    }
+    for (; some.lo < all.hi; some.lo = some.hi) {
+        some.hi = axis == j->block_axis ? min_i64(some.lo + j->block, all.hi) : some.lo + 1;
+        if (axis == 0)
+            start_plane(j, some);
+        if (axis == j->moving && j->sums != j->box)
+            reach(j, some);
+        bool any = find_window(j, axis, some.lo, &j->at[axis]);
+        if (axis == j->block_axis && j->read)
+            run_block(j, some);
+        else if (axis != j->block_axis && any)
+            visit(j, axis + 1);
+        if (axis == 0 && j->numbered)
+            store_half(j);
+        if (axis == 0 && j->half && !j->numbered)
+            go_over_cells(j, j->moving == 0 ? some : j->cells[1], ROUND);
+    }
+    if (j->joins[axis] && j->block_axis >= j->join)
+        join_list(j, first, axis == j->join);
+    if (axis == j->moving && j->sums != j->box)
+        go_over_cells(j, (range){j->ready, j->cells[axis].hi}, CLEAR);
+    if (axis == j->moving && j->odd && !j->half)
+        go_over_cells(j, j->cells[axis], CORRECT);
+}
+
+/* ---- Tiles ---------------------------------------------------------------------------------- */
+
+/* At most so many windows of an axis read so many cells. */
+static int64_t most_windows(const tarn_axis *axis, int64_t cells)
+{
+    int64_t most = axis->adaptive ? muldiv_ceil(cells, axis->windows, axis->whole) + 1
+                                  : (cells + extent_of(axis) - 2) / axis->stride + 2;
+    return min_i64(most, axis->out);
+}
+
+static int64_t bounded_product(int64_t a, int64_t b)
+{
+    return min_i64(a, MOST_SPAN) * min_i64(b, MOST_SPAN);
+}
+
+enum { CHANNELS_TOGETHER = 16 };
+
+static bool row_fits(const scatter_job *j)
+{
+    int64_t channels = min_i64(j->pixel, CHANNELS_TOGETHER), last = j->last;
+    return bounded_product(most_windows(&j->axis[last], j->size[last]), channels) <= MOST_WINDOWS &&
+           bounded_product(channels, j->axis[last].window_step) <= MOST_LAG;
+}
+
+/* Cells of the tile, and entries of a list at most: of 16 bits, all cells of the tile that won, and
+ * more. */
+static int64_t most_listed(const scatter_job *j, int64_t *cells)
+{
+    int64_t n = j->pixel, windows = n;
+    *cells = n;
+    for (int a = 1; a <= j->last; a++) {
+        int64_t some = most_windows(&j->axis[a], j->size[a]);
+        windows = bounded_product(windows, some);
+        *cells = bounded_product(*cells, j->size[a]);
+        if (a >= j->join)
+            n = bounded_product(n, some);
+    }
+    n = j->join > j->last ? MOST_WINDOWS : max_i64(n, MOST_WINDOWS);
+    return n + (j->numbered && !j->apart ? min_i64(windows, *cells) : 0) + MOST_LANES;
+}
+
+static bool list_fits(const scatter_job *j)
+{
+    int64_t each = 4 + j->sum_bytes + (j->numbered ? 2 : j->join > j->last ? 0 : j->sum_bytes);
+    int64_t cells, n = most_listed(j, &cells), span = 0;
+    for (int a = 1; a <= j->last; a++) {
+        int64_t reach = j->size[a] + extent_of(&j->axis[a]), stride = j->stride[TARN_GX][a];
+        span += bounded_product(reach, stride < 0 ? -stride : stride);
+    }
+    n = bounded_product(n, each) + (j->half && !j->numbered ? cells * j->sum_bytes : 0);
+    return n + 4 * ALIGNMENT <= j->room_bytes && span < MOST_SPAN;
+}
+
+/* Halves what has most cells for its windows, or many channels; false if nothing fits. */
+static bool cut_tile(scatter_job *j)
+{
+    for (int a = 1; a <= j->last; a++)
         j->size[a] = length(j->all[a]);
     j->pixel = j->p->lanes;
-    j->planes = j->size[0];
-    while (j->pixel > MOST_WINDOWS || set_pitches(j) * j->levels * j->sum_bytes > j->room_bytes) {
-        int64_t *best = &j->pixel, half = 0;
-        double least = 0;
-        for (int a = -1; a <= j->last; a++) {
-            int64_t *size = a < 0 ? &j->pixel : a == 0 ? &j->planes : &j->size[a], before = *size;
-            if (before == 1)
-                continue;
-            *size = ceil_div(before, 2);
-            if (a == 0 && before > extent_of(&j->axis[0]))
-                *size = max_i64(*size, extent_of(&j->axis[0]));
-            double cost = box_cost(j);
-            if (half == 0 || cost < least) {
-                least = cost;
-                best = size;
-                half = *size;
+    for (;;) {
+        bool row = j->slow || row_fits(j);
+        if (row && list_fits(j))
+            return true;
+        int best = row ? -1 : j->last;
+        double most = 0;
+        for (int a = 1; a <= j->last && row; a++) {
+            double times = (double)j->size[a] / (double)extent_of(&j->axis[a]);
+            if (j->size[a] > 1 && times > most) {
+                most = times;
+                best = a;
             }
-            *size = before;
         }
-        *best = half;
+        bool channels =
+            j->pixel > (j->numbered ? MOST_LAG : CHANNELS_TOGETHER) || (j->pixel > 1 && most < 1);
+        if ((row && channels) || best < 0 || j->size[best] == 1) {
+            if (j->pixel == 1)
+                return false;
+            j->pixel = ceil_div(j->pixel, 2);
+        } else {
+            const tarn_axis *axis = &j->axis[best];
+            int64_t size = ceil_div(j->size[best], 2), stride = axis->stride;
+            int64_t most_cells =
+                (MOST_WINDOWS / min_i64(j->pixel, CHANNELS_TOGETHER) - 2) * stride -
+                extent_of(axis);
+            if (!row && !axis->adaptive && most_cells > 0)
+                size = max_i64(min_i64(j->size[best] - 1, most_cells), 1);
+            if (!axis->adaptive && size > 4 * stride)
+                size -= size % stride; /* so that tiles are alike */
+            j->size[best] = size;
+        }
     }
-    j->slides = j->planes >= min_i64(extent_of(&j->axis[0]), j->size[0]);
-    if (!j->slides)
-        j->size[0] = j->planes;
 }
 
-/* Whether a level is folded in vectors: which of the two is less work, in nanoseconds. */
-static bool is_folded_dense(const scatter_job *j, int level)
+/* What of the tile is one block: as many whole axes as fit, and some windows of the next. */
+static void choose_block(scatter_job *j)
 {
-    const double OF_RUN = 4, OF_VECTOR = 0.7, OF_WINDOW = 1;
-    int axis = j->level_axis[level];
-    double runs = 1, windows = (double)j->pixel;
-    for (int a = 0; a < axis; a++)
-        runs *= (double)j->axis[a].kernel;
-    for (int a = axis; a <= j->last; a++)
-        windows *= (double)j->axis[a].out * (double)j->size[a] / (double)j->axis[a].size;
-    double vectors = (double)(j->pitch[axis - 1] * j->sum_bytes / j->ops->vector_bytes);
-    return !j->divides && runs * (OF_RUN + vectors * OF_VECTOR) < windows * OF_WINDOW;
+    int64_t row = length(j->windows[j->last]), span = MOST_SPAN;
+    j->chunk = min_i64(length(j->channels), MOST_LAG / j->axis[j->last].window_step);
+    j->chunk = j->slow ? 1 : min_i64(j->chunk, MOST_WINDOWS / row);
+    j->lag = j->chunk * j->axis[j->last].window_step;
+    j->block_axis = j->last;
+    j->block = row;
+    span /= length(j->cells[j->last]) + 2 * extent_of(&j->axis[j->last]);
+    for (int64_t n = row * j->chunk; j->block_axis > j->lowest && !j->slow;) {
+        int next = j->block_axis - 1;
+        int64_t all = length(j->windows[next]), some = min_i64(MOST_WINDOWS / n, span);
+        int64_t stride = j->stride[TARN_GX][0];
+        if (next == 0)
+            some = stride > 0 ? min_i64(some, MOST_SPAN / stride) : 1;
+        if (next == 0 && j->half && !j->numbered)
+            some = min_i64(some, j->boxes);
+        if (some < 1 || (some < all && some < 2))
+            break;
+        j->block_axis = next;
+        j->block = min_i64(some, all);
+        n *= j->block;
+        span /= j->block;
+        if (some < all)
+            break;
+    }
+    j->whole = j->block_axis > 0 && j->block >= length(j->windows[j->block_axis]);
+    j->moving = j->block_axis == 0 ? 0 : 1;
 }
 
-static void run_box(scatter_job *j)
+/* Strides of planes are those of a leading axis. Pitches are gx's, or those of the box. */
+static void set_pitches(scatter_job *j)
 {
-    bool read = true;
-    position at = {.inside = true};
+    const tarn_problem *p = j->p;
+    int64_t pitch = length(j->channels);
+    for (int k = 0; k < OPERANDS && p->leading > 0; k++)
+        j->stride[k][0] = p->lead_stride[k][p->leading - 1];
+    for (int a = j->last; a >= 0; a--) {
+        int64_t stride = a > 0 && j->axis[a].size == 1 ? 0 : j->stride[TARN_GX][a];
+        j->pitch[a] = j->half && !j->numbered ? pitch : stride;
+        pitch *= length(j->cells[a]);
+    }
+    for (int a = j->last; a > 0; a--)
+        j->placing.axis[j->last - a].pitch = (int32_t)(j->pitch[a] * step_of_taps(&j->axis[a]));
+}
+
+static void run_tile(scatter_job *j)
+{
+    j->read = true;
     for (int a = 0; a <= j->last; a++) {
         j->windows[a] = tarn_windows_reading(&j->axis[a], j->cells[a]);
-        read &= length(j->windows[a]) > 0;
+        j->read &= length(j->windows[a]) > 0;
     }
-    j->all[0] = j->cells[0];
-    j->cells[0].hi = min_i64(j->all[0].lo + j->planes, j->all[0].hi);
-    if (read)
-        visit_axes(j, 0, &at, true, -1);
-    while (j->cells[0].lo < j->all[0].hi)
-        store_planes(j, j->cells[0].hi);
+    for (int a = 1; a <= j->last && !j->read; a++)
+        j->windows[a] = (range){0, 1};
+    set_pitches(j);
+    choose_block(j);
+    if (!tables_are_known(j) && !j->slow)
+        fill_tables(j);
+    visit(j, 0);
 }
 
-/* Levels are those axes on which a cell may have two windows; one at least. */
+/* ---- The job -------------------------------------------------------------------------------- */
+
 static void set_axes(scatter_job *j, const range *box)
 {
     const tarn_problem *p = j->p;
-    int before = p->spatial == 1;
-    j->last = p->spatial - 1 + before;
-    j->axis[0] = (tarn_axis){.size = 1,
-                             .out = 1,
-                             .kernel = 1,
-                             .stride = 1,
-                             .dilation = 1,
-                             .whole = 1,
-                             .windows = 1,
-                             .gcd = 1,
-                             .tap_step = 1,
-                             .window_step = 1};
-    j->all[0] = (range){0, 1};
+    enum { CELLS_PER_WINDOW = 8 };
+    int shift = 0;
+    j->last = p->spatial;
+    j->join = j->last + 1;
     j->taps = 1;
-    for (int a = 0; a < p->spatial; a++) {
-        j->axis[a + before] = p->axis[a];
-        j->all[a + before] = box ? box[a] : (range){0, p->axis[a].size};
+    j->axis[0] = (tarn_axis){.kernel = 1, .stride = 1, .dilation = 1, .tap_step = 1};
+    j->axis[0].window_step = j->axis[0].gcd = 1;
+    int overlapping = 0;
+    for (int a = 1; a <= j->last; a++) {
+        j->axis[a] = p->axis[a - 1];
+        if (j->axis[a].adaptive)
+            j->axis[a].window_step = 1;
+        j->all[a] = box ? box[a - 1] : (range){0, j->axis[a].size};
         for (int k = 0; k < OPERANDS; k++)
-            j->stride[k][a + before] = p->stride[k][a];
-        j->taps *= p->axis[a].kernel;
-        if (tarn_windows_overlap(&p->axis[a]))
-            j->level_axis[j->levels++] = a + before;
+            j->stride[k][a] = p->stride[k][a - 1];
+        j->taps *= j->axis[a].kernel;
+        bool overlaps = tarn_windows_overlap(&j->axis[a]);
+        if (a == j->last)
+            j->runs = overlaps;
+        j->joins[a] = overlaps && overlapping > 0 && a < j->last;
+        if (j->joins[a] && j->join <= j->last)
+            j->lowest = a; /* blocks may have many of one joined axis only */
+        if (j->joins[a] && j->join > a)
+            j->join = a;
+        overlapping += overlaps;
     }
-    j->levels += j->levels == 0;
-}
-
-/* Tables are for winners of a byte, and for columns with small margins. */
-static bool needs_division(const scatter_job *j)
-{
-    enum { MOST_MARGIN = 256, MOST_EXTENT = 1 << 15 };
-    bool far = extent_of(&j->axis[j->last]) > MOST_MARGIN;
-    for (int a = 0; a < j->last; a++)
-        far |= extent_of(&j->axis[a]) > MOST_EXTENT;
-    return far || j->p->element_bytes[OPERAND_SAVED] > 1 || j->taps >= MOST_TAPS ||
-           j->last >= MOST_FIELDS;
-}
-
-/* Boxes of the slab in hand: sizes, tables, and sums that are zero. */
-static void start_boxes(scatter_job *j, char *sums)
-{
-    enum { FEW_CHANNELS = 8 };
-    const tarn_problem *p = j->p;
-    int64_t one = p->lanes;
-    cut_box(j);
-    int64_t bytes = set_pitches(j) * j->sum_bytes;
-    memset(sums, 0, (size_t)(j->levels * bytes));
-    for (int k = 0; k < j->levels; k++) {
-        j->sums[k] = sums + k * bytes;
-        j->dense[k] = k > 0 && is_folded_dense(j, k);
+    j->alone = overlapping == 1;
+    j->placing = (tarn_placing){.axes = j->last,
+                                .taps = (int32_t)j->taps,
+                                .key_step = (int32_t)step_of_taps(&j->axis[j->last]),
+                                .key = j->key,
+                                .place = j->place,
+                                .least = j->least,
+                                .most = j->most};
+    for (int k = 0; k < j->last; k++) {
+        int64_t kernel = j->axis[j->last - k].kernel;
+        int bits = 64 - __builtin_clzll((uint64_t)kernel);
+        j->placing.axis[k].kernel = (int32_t)kernel;
+        j->placing.axis[k].inverse = 1 / (float)kernel;
+        j->placing.axis[k].shift = shift;
+        shift += bits;
+        if (shift < 31)
+            j->placing.signs |= (int32_t)(UINT32_C(1) << shift);
+        shift++;
     }
-    j->flat = !j->divides && one > 1 && one < FEW_CHANNELS && j->pixel == one &&
-              (j->axis[j->last].out == 1 ||
-               (j->stride[TARN_GY][j->last] == one && j->stride[OPERAND_SAVED][j->last] == one));
-    j->columns = j->rows = (range){0, 0};
-    if (!j->divides)
-        fill_tables(j);
+    j->slow = shift > 31 || j->taps / j->axis[j->last].kernel >= 1 << 22 ||
+              windows_behind(&j->axis[j->last]) >= MOST_WINDOWS / 2 ||
+              j->axis[j->last].window_step > MOST_LAG;
+    /* Numbers take more for each window, and nothing for cells that won none. */
+    double windows = 1, cells = 1;
+    for (int a = 1; a <= j->last; a++) {
+        windows *= (double)j->axis[a].out;
+        cells *= (double)j->axis[a].size;
+    }
+    j->apart = j->half && overlapping == 0;
+    static scatter_put *const puts[] = {
+        [TARN_F64] = put_f64, [TARN_F32] = put_f32, [TARN_F16] = put_f16, [TARN_BF16] = put_bf16};
+    j->put = overlapping == 0 && p->element_bytes[OPERAND_SAVED] == 1 ? puts[p->dtype] : NULL;
+    j->numbered = j->apart || (j->half && cells > CELLS_PER_WINDOW * windows);
 }
 
-static void run_slab(scatter_job *j)
+static void divide_room(scatter_job *j, char *room)
 {
-    range all[TARN_MAX_SPATIAL];
-    int64_t size[TARN_MAX_SPATIAL];
-    memcpy(all, j->all, sizeof all);
-    memcpy(size, j->size, sizeof size);
+    int64_t cells;
+    j->listed = most_listed(j, &cells);
+    int64_t bytes = ceil_div(j->listed * j->sum_bytes, ALIGNMENT) * ALIGNMENT;
+    j->values = room;
+    j->list = (int32_t *)(void *)(room + bytes);
+    j->aside = room + bytes + ceil_div(j->listed * 4, ALIGNMENT) * ALIGNMENT;
+    j->box = j->aside + (j->join > j->last ? 0 : bytes);
+    j->boxes = (j->room_bytes - (j->box - room)) / (cells * j->sum_bytes);
+    j->known[0] = -1;
+}
+
+/* Tiles of some planes that stay in the cache, as tables are for all that are alike. */
+static void run_tiles(scatter_job *j)
+{
     for (int64_t c = 0; c < j->p->lanes; c += j->pixel) {
         j->channels.lo = min_i64(c, j->p->lanes - j->pixel); /* some twice */
         j->channels.hi = j->channels.lo + j->pixel;
-        range box[TARN_MAX_SPATIAL];
-        tarn_first_box(box, all, size, j->last + 1);
-        do {
-            memcpy(j->cells, box, sizeof box);
-            run_box(j);
-        } while (tarn_next_box(box, all, size, j->last + 1));
+        tarn_first_box(j->cells + 1, j->all + 1, j->size + 1, j->last);
+        do
+            run_tile(j);
+        while (tarn_next_box(j->cells + 1, j->all + 1, j->size + 1, j->last));
+    }
+}
+
+static void run_planes(scatter_job *j)
+{
+    enum { CACHED_BYTES = 256 << 10 };
+    bool whole = j->pixel == j->p->lanes;
+    double bytes = (double)(j->p->lanes * j->p->element_bytes[TARN_GX]);
+    for (int a = 1; a <= j->last; a++) {
+        whole &= j->size[a] == length(j->all[a]);
+        bytes *= (double)length(j->all[a]);
+    }
+    int64_t all = j->axis[0].size;
+    int64_t some = whole ? all : max_i64((int64_t)(CACHED_BYTES / bytes), 1);
+    for (int64_t lo = 0; lo < all; lo += some) {
+        j->cells[0] = (range){lo, min_i64(lo + some, all)};
+        run_tiles(j);
     }
 }
 
 static void scatter_in(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                       const range *box, const tarn_row_ops *ops, char *sums, int64_t room_bytes)
+                       const range *box, const tarn_row_ops *ops, char *room, int64_t room_bytes)
 {
     tarn_slab slab;
+    scatter_tables tables;
+    int32_t(*of_windows)[MOST_WINDOWS + MOST_LANES] = tables.of_windows;
     scatter_job j = {.p = p,
                      .ops = ops,
                      .slab = &slab,
+                     .key = of_windows[0],
+                     .place = of_windows[1],
+                     .least = of_windows[2],
+                     .most = of_windows[3],
+                     .keys = of_windows[4],
+                     .places = of_windows[5],
+                     .same = tables.same,
+                     .gradients = tables.gradients,
+                     .run_sums = tables.run_sums,
+                     .tap = tables.tap,
+                     .wide = p->dtype == TARN_F64,
+                     .half = p->element_bytes[TARN_GX] == 2,
                      .sum_bytes = p->dtype == TARN_F64 ? 8 : 4,
                      .room_bytes = room_bytes};
-    int64_t cells = 0;
+    range units = {0, 0};
     set_axes(&j, box);
-    for (int k = 0; k < MOST_FIELDS * MOST_KNOWN; k++)
-        j.known[k / MOST_KNOWN][k % MOST_KNOWN].o = -1;
-    int first = j.last + 1 - p->spatial;
-    j.divides = needs_division(&j);
-    while (next_slab(p, t, p->axis[0].size, &begin, end, &slab)) {
-        j.all[0] = (range){0, 1};
-        j.all[first] = (range){slab.lo, slab.hi};
-        if (slab.hi - slab.lo != cells)
-            start_boxes(&j, sums);
-        cells = slab.hi - slab.lo;
-        run_slab(&j);
+    memset(tables.same, 0, sizeof tables.same);
+    while (begin < end) {
+        int64_t size = p->axis[0].size, planes = max_i64(tarn_whole_planes(p, begin, end), 1);
+        next_slab(p, t, size, &begin, end, &slab);
+        begin += (planes - 1) * size;
+        j.axis[0].size = j.axis[0].out = planes;
+        j.all[1] = (range){slab.lo, slab.hi};
+        if (units.lo != slab.lo || units.hi != slab.hi) {
+            cut_tile(&j);
+            divide_room(&j, room);
+            set_pitches(&j);
+            if (j.put)
+                list_taps(&j);
+        }
+        units = j.all[1];
+        run_planes(&j);
     }
 }
 
@@ -730,16 +1008,16 @@ __attribute__((noinline)) static void scatter_in_little(const tarn_problem *p,
                                                         int64_t end, const range *box,
                                                         const tarn_row_ops *ops)
 {
-    _Alignas(ALIGNMENT) char sums[LITTLE_BOX_BYTES];
-    scatter_in(p, t, begin, end, box, ops, sums, LITTLE_BOX_BYTES);
+    _Alignas(ALIGNMENT) char room[LITTLE_ROOM_BYTES];
+    scatter_in(p, t, begin, end, box, ops, room, LITTLE_ROOM_BYTES);
 }
 
 __attribute__((noinline)) static void scatter_in_much(const tarn_problem *p, const tarn_tensors *t,
                                                       int64_t begin, int64_t end,
                                                       const tarn_row_ops *ops)
 {
-    _Alignas(ALIGNMENT) char sums[BOX_BYTES];
-    scatter_in(p, t, begin, end, NULL, ops, sums, BOX_BYTES);
+    _Alignas(ALIGNMENT) char room[ROOM_BYTES];
+    scatter_in(p, t, begin, end, NULL, ops, room, ROOM_BYTES);
 }
 
 void tarn_scatter_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
@@ -749,4 +1027,15 @@ void tarn_scatter_gradients(const tarn_problem *p, const tarn_tensors *t, int64_
         scatter_in_little(p, t, begin, end, box, ops);
     else
         scatter_in_much(p, t, begin, end, ops);
+}
+
+bool tarn_can_scatter(const tarn_problem *p, const tarn_row_ops *ops)
+{
+    scatter_job j = {.p = p,
+                     .ops = ops,
+                     .half = p->element_bytes[TARN_GX] == 2,
+                     .sum_bytes = p->dtype == TARN_F64 ? 8 : 4,
+                     .room_bytes = LITTLE_ROOM_BYTES};
+    set_axes(&j, NULL);
+    return cut_tile(&j);
 }
