@@ -403,6 +403,8 @@ static void fill_tables(scatter_job *j)
         j->span = span;
         span = a == j->last ? width : span * length(windows);
     }
+    for (int64_t k = n; k < n + MOST_LANES; k++) /* read by whole vectors, and not used */
+        j->key[k] = j->place[k] = j->least[k] = j->most[k] = 0;
 }
 
 /* Whether the tables are those of the tile in hand; notes what they will be of. */
