@@ -374,7 +374,10 @@ static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
     c->row.first_step = line ? cell : c->columns * cell;
     int64_t steps = list_steps(c->steps, line ? c->lo : 0, line ? c->hi : c->row.rows,
                                c->row.first_step);
-    c->row.step_count = line ? steps : repeat_steps(c->steps, steps, c->lo, c->hi, cell);
+    if (!line)
+        steps = repeat_steps(c->steps, c->steps, steps, c->steps[steps - 1].pops, c->lo, c->hi,
+                             cell);
+    c->row.step_count = steps;
     for (int64_t j = 0; j < c->row.rows; j++) {
         c->row_at[j] = j * c->columns * cell;
         c->row_codes[j] = j * k;

@@ -30,13 +30,19 @@ enum {
     STAGING_BYTES = 2 << 10,     /* numbers of taps, or divisors */
     MOST_OUTPUTS = 128,          /* of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
-    MOST_STEPS = 256,            /* of a sum */
+    MOST_STEPS = 256,            /* of sums */
+    MOST_LISTS = 8,              /* of steps */
     MOST_VECTOR_LANES = 64
 };
 
 typedef struct lanes_taps {
     int64_t lo, hi, step; /* taps of an axis that exist; bytes from one to the next */
 } lanes_taps;
+
+/* Steps of a sum over the columns [lo,hi). */
+typedef struct lanes_list {
+    int64_t lo, hi, first, count;
+} lanes_list;
 
 /* A window along the last axis: its taps that exist, of which the first lies `at` bytes from where
  * the row's are counted from. */
@@ -98,10 +104,12 @@ typedef struct lanes_state {
     lanes_taps clip[TARN_MAX_SPATIAL];
     lanes_span spans[MOST_OUTPUTS];
     int32_t counted[MOST_OUTPUTS]; /* taps of a divisor [A2] on the last axis */
-    /* Sums: steps of a column of taps, how many of those that wait its sum takes in; repeated for
-     * the columns [steps_lo,steps_hi). */
-    int64_t column_steps, steps_lo, steps_hi;
+    /* Sums: steps of a column of taps, and how many of those that wait its sum takes in; lists of
+     * them repeated for some columns, one for each border of a row. The first begins with them. */
+    int64_t column_steps;
     int32_t column_pops;
+    int lists;
+    lanes_list list[MOST_LISTS];
     union { /* of extremes, of sums */
         struct {
             int64_t row_at[MOST_TAP_ROWS], row_codes[MOST_TAP_ROWS];

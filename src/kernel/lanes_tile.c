@@ -290,30 +290,45 @@ static void set_column(lanes_state *s)
     const int last = s->plan->p->spatial - 1;
     s->row.rows = 1; /* tells that this is done */
     s->row.first_step = last > 0 ? s->clip[0].step : s->row.tap_step;
-    s->steps_lo = s->steps_hi = s->column_steps = 0;
+    s->column_steps = s->column_pops = s->lists = 0;
     for (int a = 0; a < last; a++) {
         const lanes_taps *taps = &s->clip[a];
-        s->column_steps =
-            a == 0 ? list_steps(s->steps, taps->lo, taps->hi, taps->step)
-                   : repeat_steps(s->steps, s->column_steps, taps->lo, taps->hi, taps->step);
-    }
-    if (last > 0)
+        s->column_steps = a == 0 ? list_steps(s->steps, taps->lo, taps->hi, taps->step)
+                                 : repeat_steps(s->steps, s->steps, s->column_steps, s->column_pops,
+                                                taps->lo, taps->hi, taps->step);
         s->column_pops = s->steps[s->column_steps - 1].pops;
+    }
 }
 
-/* ... over the columns [lo,hi) of them, which fit. */
-static void set_columns(lanes_state *s, int64_t lo, int64_t hi)
+/* ... over the columns [lo,hi) of them, which fit: behind the lists that are there, or again from
+ * the first on. */
+static lanes_list *add_list(lanes_state *s, int64_t lo, int64_t hi)
 {
-    if (s->steps_lo == lo && s->steps_hi == hi)
-        return;
-    s->steps_lo = lo;
-    s->steps_hi = hi;
-    if (s->plan->p->spatial == 1) {
-        s->row.step_count = list_steps(s->steps, lo, hi, s->row.tap_step);
-        return;
-    }
-    s->steps[s->column_steps - 1].pops = s->column_pops;
-    s->row.step_count = repeat_steps(s->steps, s->column_steps, lo, hi, s->row.tap_step);
+    const bool line = s->plan->p->spatial == 1;
+    /* A step has 4 taps of a line, but for two at its begin and one at its end. */
+    const int64_t most = line ? (hi - lo) / 4 + 3 : s->column_steps * (hi - lo);
+    const lanes_list *before = s->lists > 0 ? &s->list[s->lists - 1] : NULL;
+    int64_t first = before ? before->first + before->count : 0;
+    if (s->lists == MOST_LISTS || first + most > MOST_STEPS)
+        first = s->lists = 0;
+    lanes_list *list = &s->list[s->lists++];
+    *list = (lanes_list){.lo = lo, .hi = hi, .first = first};
+    list->count = line ? list_steps(s->steps + first, lo, hi, s->row.tap_step)
+                       : repeat_steps(s->steps + first, s->steps, s->column_steps, s->column_pops,
+                                      lo, hi, s->row.tap_step);
+    return list;
+}
+
+static void set_columns(lanes_state *s, tarn_lane_row *row, int64_t lo, int64_t hi)
+{
+    const lanes_list *list = NULL;
+    for (int k = 0; k < s->lists && !list; k++)
+        if (s->list[k].lo == lo && s->list[k].hi == hi)
+            list = &s->list[k];
+    if (!list)
+        list = add_list(s, lo, hi);
+    row->steps = s->steps + list->first;
+    row->step_count = list->count;
 }
 
 static void set_rows(lanes_state *s, const int64_t *o)
@@ -358,8 +373,7 @@ static void sum_in_pieces(lanes_state *s, tarn_lane_row *row, int64_t most, int6
         const int64_t begin = max_i64(lo, piece * most), end = min_i64(hi, (piece + 1) * most);
         row->to = s->staging + waiting * ROW_BYTES;
         row->from = from + (begin - lo) * row->tap_step;
-        set_columns(s, begin, end);
-        row->step_count = s->row.step_count;
+        set_columns(s, row, begin, end);
         fold_alike(s, row);
         for (int pops = take_in(piece, 0, lo / most, end == hi, &waiting); pops > 0; pops--) {
             const void *both[] = {row->to - ROW_BYTES, row->to};
@@ -431,8 +445,6 @@ static void fold(lanes_state *s, int64_t first, int64_t n)
     for (int64_t k = first, some; k < first + n; k += some) {
         const lanes_span *span = &s->spans[k];
         some = min_i64(span->alike, first + n - k);
-        if (plan->sums && span->hi - span->lo <= most)
-            set_columns(s, span->lo, span->hi);
         tarn_lane_row row = s->row;
         row.from += span->at;
         row.outputs = some;
@@ -443,10 +455,13 @@ static void fold(lanes_state *s, int64_t first, int64_t n)
         row.codes += plan->codes ? k * row.codes_step : 0;
         if (plan->sums)
             set_cube(s, &row);
-        if (row.columns <= most)
-            fold_alike(s, &row);
-        else
+        if (row.columns > most) {
             fold_long(s, &row, most, span->lo, span->hi);
+            continue;
+        }
+        if (plan->sums && row.cube == 0)
+            set_columns(s, &row, span->lo, span->hi);
+        fold_alike(s, &row);
     }
 }
 

@@ -175,15 +175,15 @@ static inline int64_t list_steps(tarn_lane_step *steps, int64_t lo, int64_t hi, 
     return count;
 }
 
-/* ... where a term is the sum that `count` steps make. */
-static inline int64_t repeat_steps(tarn_lane_step *steps, int64_t count, int64_t lo, int64_t hi,
-                                   int64_t apart)
+/* ... where a term is the sum that `count` steps make, the last of which takes in `ends`. The first
+ * term may be where they are. */
+static inline int64_t repeat_steps(tarn_lane_step *to, const tarn_lane_step *steps, int64_t count,
+                                   int32_t ends, int64_t lo, int64_t hi, int64_t apart)
 {
-    const int32_t ends = steps[count - 1].pops;
     int waiting = 0;
     for (int64_t j = lo; j < hi; j++) {
-        tarn_lane_step *term = steps + (j - lo) * count;
-        for (int64_t k = 0; k < count && j > lo; k++) {
+        tarn_lane_step *term = to + (j - lo) * count;
+        for (int64_t k = 0; k < count; k++) {
             term[k] = steps[k];
             term[k].at += (j - lo) * apart;
         }
