@@ -202,6 +202,8 @@ static void visit_row(pass *s, window_run *w, int what, int64_t *place, int64_t 
             const int64_t start = origin + j * e;
             const int64_t first = max_i64(ceil_div(from - start, axis->stride), 0);
             const int64_t n = min_i64(floor_div(end - 1 - start, axis->stride) + 1, w->n) - first;
+            if (n <= 0)
+                continue;
             place[inner] = start + first * axis->stride;
             visit_taps(s, w, what, place, first, n, 1, 1, sums + (place[inner] - from) * bytes);
         }
@@ -210,6 +212,8 @@ static void visit_row(pass *s, window_run *w, int what, int64_t *place, int64_t 
             const tarn_span taps = window_taps(axis, w->o[inner] + o);
             const int64_t lo = max_i64(ceil_div(from - taps.first, taps.step), taps.lo);
             const int64_t n = min_i64(ceil_div(end - taps.first, taps.step), taps.hi) - lo;
+            if (n <= 0) /* then the place may be huge */
+                continue;
             place[inner] = span_at(&taps, lo);
             visit_taps(s, w, what, place, o, together, n, taps.step,
                        sums + (place[inner] - from) * bytes);
@@ -266,13 +270,14 @@ static void load_tangents(pass *s, const window_run *w, int64_t *place, int64_t 
     const tarn_axis *axis = &s->p->axis[inner];
     const tarn_span taps = window_taps(axis, w->o[inner]);
     const int64_t bytes = s->lanes * s->bytes, column = column_of(s, TARN_DX);
-    int64_t first = 0, windows = w->n, lo = entry, row_step = axis->stride * column;
+    int64_t first = 0, windows = w->n, lo = entry, row_step = 0;
     if (s->by_taps) {
         const int64_t start = span_at(&taps, entry);
         memset(out, 0, (size_t)(w->n * bytes));
         first = max_i64(ceil_div(-start, axis->stride), 0);
         windows = min_i64(floor_div(axis->size - 1 - start, axis->stride) + 1, w->n) - first;
         place[inner] = start + first * axis->stride;
+        row_step = windows > 1 ? axis->stride * column : 0; /* then it is within x */
     } else {
         lo = max_i64(entry, taps.lo);
         const int64_t real = min_i64(entry + n, taps.hi) - lo;
