@@ -121,16 +121,11 @@ def test_an_interrupt_is_raised_when_the_call_returns(ctrl_c):
             pool.vjp(x, gy)
 
 
-@pytest.mark.parametrize("threads", (1, 2))
-@pytest.mark.parametrize("run", (lambda pool, x, out: pool(x, out=out),
-                                 lambda pool, x, out: pool.jvp(x, x, out=out),
-                                 lambda pool, x, out: pool.vjp(x, numpy.ones((64, 136, 136), "f4"), out=out)))
-def test_a_long_call_is_interrupted(ctrl_c, run, threads):
-    """The signal comes when the first cell is written, and cells are left that never are."""
-    x = numpy.random.default_rng(1).random((64, 160, 160), "f4")
-    pool = tarn.SmoothMaxPool(25, 1)
-    size = 160 if "vjp" in run.__code__.co_names else 136
-    out = numpy.full((64, size, size), numpy.nan, "f4")
+def leaves_cells(run, size):
+    """Whether cells are left that are never written, if the signal comes when the first one is."""
+    x = numpy.random.default_rng(1).random((64, size, size), "f4")
+    gradient = run is vjp
+    out = numpy.full((64, *(2 * [size if gradient else size - 24])), numpy.nan, "f4")
 
     def interrupt():
         while numpy.isnan(out[0]).all():
@@ -138,8 +133,22 @@ def test_a_long_call_is_interrupted(ctrl_c, run, threads):
         os.kill(os.getpid(), signal.SIGINT)
 
     other = threading.Thread(target=interrupt)
-    with tarn.threads(threads), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         other.start()
-        run(pool, x, out)
+        run(tarn.SmoothMaxPool(25, 1), x, out)
+        other.join()
     other.join()
-    assert numpy.isnan(out).any()
+    return numpy.isnan(out).any()
+
+
+def vjp(pool, x, out):
+    return pool.vjp(x, numpy.ones((64, x.shape[1] - 24, x.shape[2] - 24), "f4"), out=out)
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("run", (lambda pool, x, out: pool(x, out=out),
+                                 lambda pool, x, out: pool.jvp(x, x, out=out), vjp))
+def test_a_long_call_is_interrupted(ctrl_c, run, threads):
+    """Signals are asked for now and then: what a fast machine has done by then is tried again, larger."""
+    with tarn.threads(threads):
+        assert any(leaves_cells(run, size) for size in (160, 320, 640))
