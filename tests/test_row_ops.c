@@ -439,7 +439,8 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
     if (core < CORE_F32)
         return;
     int64_t o = rng_range(r, 0, row->outputs - 1); /* a NaN anywhere is told */
-    put(core, x + (o * c.stride + c.lo) * row->tap_step, rng_range(r, 0, row->lanes - 1), (number){0, NAN});
+    put(core, x + (o * c.stride + c.lo) * row->tap_step, rng_range(r, 0, row->lanes - 1),
+        (number){0, NAN});
     CHECK(f->ops->best_lanes[core](row) && f->ops->best_codes_lanes[core](row),
           "%s: NaN of core %d in lanes", f->name, core);
 }

@@ -23,7 +23,7 @@ static bool numbers_fit(const tarn_problem *p)
 
 typedef struct winners_cost {
     double taps, cells; /* for each window */
-    int levels;         /* axes on which a cell may have two windows */
+    int overlaps;       /* axes on which a cell may have two windows */
     double lanes;       /* of a vector of sums */
 } winners_cost;
 
@@ -33,7 +33,7 @@ static winners_cost cost_of(const tarn_problem *p, const tarn_row_ops *ops)
     for (int a = 0; a < p->spatial; a++) {
         of.taps *= (double)p->axis[a].kernel;
         of.cells *= (double)p->axis[a].size / (double)p->axis[a].out;
-        of.levels += tarn_windows_overlap(&p->axis[a]);
+        of.overlaps += tarn_windows_overlap(&p->axis[a]);
     }
     return of;
 }
@@ -55,7 +55,7 @@ static double asked_cost(const tarn_problem *p, const winners_cost *of)
 
 static double scatter_cost(const winners_cost *of)
 {
-    return (of->levels == 0 ? 2.5 : of->levels < 3 ? 3.5 : 6) + 0.2 * of->cells;
+    return (of->overlaps == 0 ? 2.5 : of->overlaps < 3 ? 3.5 : 6) + 0.2 * of->cells;
 }
 
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,

@@ -4,7 +4,7 @@
  *     winners.c        the way that is taken
  *     winners_asked.c  sliding windows of few taps: each cell asks its windows, in vectors
  *     winners_pixels.c channels last: the same in place, pixel by pixel
- *     winners_scatter.c all others: window by window, with sums for each axis
+ *     winners_scatter.c all others: runs of windows with one winner, added to its cell
  *     winners_found.c  without saved winners: the forward engine finds those of some windows first
  *     winners_huge.c   ... of huge windows
  */
