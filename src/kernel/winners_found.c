@@ -117,6 +117,14 @@ static bool winners_fit(const tarn_problem *p, const found_room *r, const int64_
     return windows <= room;
 }
 
+/* Lanes that a box must keep: where channels fill vectors of 16 bytes, the engine of lanes was
+ * chosen for that. */
+static int64_t least_lanes(const tarn_problem *p, const found_room *r)
+{
+    int64_t vector = 16 / p->element_bytes[TARN_X];
+    return r->lanes_find && p->lanes >= vector ? vector : 1;
+}
+
 /* Cells of boxes, and lanes. What has most cells for its windows is halved, or many lanes. */
 static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size, int64_t *lanes)
 {
@@ -125,6 +133,8 @@ static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size,
     for (int a = 0; a < p->spatial; a++)
         size[a] = p->axis[a].size;
     while (!winners_fit(p, r, size, *lanes)) {
+        int64_t half = ceil_div(*lanes, 2);
+        bool halves = half < *lanes && half >= least_lanes(p, r);
         int best = -1;
         double most = 0;
         for (int a = 0; a < p->spatial; a++) {
@@ -134,8 +144,8 @@ static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size,
                 best = a;
             }
         }
-        if (*lanes > MANY_LANES || (*lanes > FEW_LANES && most < MUCH) || (*lanes > 1 && most < 1))
-            *lanes = ceil_div(*lanes, 2);
+        if (halves && (*lanes > MANY_LANES || (*lanes > FEW_LANES && most < MUCH) || most < 1))
+            *lanes = half;
         else if (best >= 0)
             size[best] = ceil_div(size[best], 2);
         else
@@ -156,8 +166,9 @@ static void run_boxes(const tarn_problem *p, const tarn_slab *slab, const found_
     range all[TARN_MAX_SPATIAL];
     for (int a = 0; a < p->spatial; a++)
         all[a] = a == 0 ? (range){slab->lo, slab->hi} : (range){0, p->axis[a].size};
-    for (; b.lanes.lo < p->lanes; b.lanes.lo = b.lanes.hi) {
-        b.lanes.hi = min_i64(b.lanes.lo + lanes, p->lanes);
+    for (int64_t lane = 0; lane < p->lanes; lane += lanes) {
+        b.lanes.lo = min_i64(lane, p->lanes - lanes); /* the last overlaps, and does it again */
+        b.lanes.hi = b.lanes.lo + lanes;
         tarn_first_box(b.cells, all, size, p->spatial);
         do
             run_box(p, slab->base, &b, ops);
@@ -355,7 +366,7 @@ void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t, int64_t beg
                        const tarn_row_ops *ops)
 {
     int64_t size[TARN_MAX_SPATIAL], lanes;
-    found_room beside_lanes = {.bytes = ROOM_BESIDE_LANES};
+    found_room beside_lanes = {.bytes = ROOM_BESIDE_LANES, .lanes_find = true};
     bool fits = cut_boxes(p, &beside_lanes, size, &lanes);
     (fits && tarn_lanes_find_winners(p, ops->vector_bytes) ? find_by_lanes
                                                            : find_by_rows)(p, t, begin, end, ops);
