@@ -246,7 +246,9 @@ static double cells_read(const tarn_problem *problem, int64_t most)
 /* How many times as many lanes the vectors of a pixel have as it has elements. */
 static double idle_lanes(int64_t pixel, int64_t vector)
 {
-    int64_t piece = min_i64(vector, pixel >= 32 ? 32 : 16);
+    int64_t piece = vector; /* shorter vectors where these do not fit */
+    while (piece > 16 && piece > pixel)
+        piece /= 2;
     return (double)((pixel + piece - 1) / piece * vector) / (double)pixel;
 }
 
