@@ -448,21 +448,64 @@ static void measure_stack(const test_case *c, const tarn_plan *plan, const tarn_
 
 /* ---- All passes of a case ------------------------------------------------------------------ */
 
-/* Whether the specification, or a kernel whose stack is measured, can afford a pass: its steps from
- * tap to tap. For a gradient, except of averages, it folds for each cell all windows that read it.
- * Cases with fewer cells do the same to all kernels. */
-static bool is_affordable(const tarn_plan *plan, tarn_pass pass)
+/* Steps of the specification from tap to tap; `each_cell`: it folds for each cell all windows that
+ * read it, as it does for gradients, except of averages. */
+static double spec_steps(const tarn_problem *p, bool each_cell)
 {
-    const tarn_problem *p = &plan->problem;
-    bool gradient = pass == TARN_VJP && !is_linear(p);
     double steps = (double)(p->planes * p->lanes) *
                    (p->op >= TARN_SMOOTH ? 8 : 1); /* exponentials, powers, pairs of taps */
     for (int a = 0; a < p->spatial; a++) {
         double taps = (double)min_i64(p->axis[a].kernel, p->axis[a].size);
         double windows = (double)min_i64(p->axis[a].kernel, p->axis[a].out);
-        steps *= taps * (gradient ? (double)p->axis[a].size * windows : (double)p->axis[a].out);
+        steps *= taps * (each_cell ? (double)p->axis[a].size * windows : (double)p->axis[a].out);
     }
+    return steps;
+}
+
+static bool is_affordable(double steps)
+{
     return steps < (THOROUGH ? 2e6 : 2e5);
+}
+
+/* Whether a gradient from x is that from the winners which forward saves [M7]. */
+static bool has_winners(const tarn_problem *p)
+{
+    return p->op <= TARN_MIN && p->ties == TARN_TIES_FIRST;
+}
+
+/* Whether the specification, or a kernel whose stack is measured, can afford a pass. Cases with
+ * fewer cells do the same to all kernels. */
+static bool can_afford(const tarn_problem *p, tarn_pass pass)
+{
+    bool each_cell = pass == TARN_VJP && !is_linear(p);
+    return is_affordable(spec_steps(p, each_cell)) ||
+           (each_cell && has_winners(p) && !stack.begin && is_affordable(spec_steps(p, false)));
+}
+
+static void run_one_spec(const tarn_plan *plan, tarn_pass pass, const tarn_tensors *t)
+{
+    run_kernel(plan, tarn_choose_kernel(&plan->problem, pass, TARN_ISA_SPEC), pass, t, 1,
+               ALL_PARTS);
+}
+
+/* What the specification says. A gradient from x that it cannot afford is that from the winners
+ * which it saves. */
+static void run_spec(const tarn_plan *plan, tarn_pass pass, operands *o)
+{
+    if (pass != TARN_VJP || !has_winners(&plan->problem) ||
+        is_affordable(spec_steps(&plan->problem, true))) {
+        run_one_spec(plan, pass, &o->tensors);
+        return;
+    }
+    operands saved = {.size = {0}};
+    place(plan, OPERAND_SAVED, 0, false, &saved);
+    tarn_tensors t = o->tensors;
+    t.base[OPERAND_SAVED] = saved.tensors.base[OPERAND_SAVED];
+    t.base[TARN_GY] = t.base[TARN_GX] = NULL;
+    run_one_spec(plan, TARN_FORWARD_SAVED, &t);
+    t.base[TARN_GY] = o->tensors.base[TARN_GY];
+    t.base[TARN_GX] = o->tensors.base[TARN_GX];
+    run_one_spec(plan, TARN_VJP_SAVED, &t);
 }
 
 /* Every row of the table that takes the problem and can run here, but for the specification. */
@@ -470,10 +513,9 @@ static void run_pass(const test_case *c, const tarn_plan *plan, tarn_pass pass)
 {
     const uint32_t families = tarn_isa_available() & ~(uint32_t)TARN_ISA_SPEC;
     operands expected = place_all(plan, pass, 0, c->seed % 2);
-    const tarn_kernel_row *spec = tarn_choose_kernel(&plan->problem, pass, TARN_ISA_SPEC);
     fill_inputs(c, plan, pass, &expected);
     if (!stack.begin)
-        run_kernel(plan, spec, pass, &expected.tensors, 1, ALL_PARTS);
+        run_spec(plan, pass, &expected);
     for (int k = 0; k < tarn_kernel_row_count; k++) {
         const tarn_kernel_row *row = &tarn_kernel_rows[k];
         if (!(row->isa & families) || !row->accepts(&plan->problem, pass))
@@ -513,7 +555,7 @@ static void run_case(const test_case *c)
     if (rng_next(&r) % 4 == 0)
         plan.problem.cache_bytes = 0; /* results go past the caches, as large ones do */
     for (int pass = 0; pass < TARN_PASSES; pass++)
-        if (plan.kernel[pass] && is_affordable(&plan, (tarn_pass)pass) &&
+        if (plan.kernel[pass] && can_afford(&plan.problem, (tarn_pass)pass) &&
             (!c->only_saved || pass == TARN_VJP_SAVED))
             run_pass(c, &plan, (tarn_pass)pass);
 }
@@ -1378,6 +1420,56 @@ static void sweep_found(void)
     printf("found: %d cases\n", cases);
 }
 
+/* Sizes that networks have: planes and windows of many cells, any number of channels, dense or
+ * last. One operator each, as the specification looks at every tap. */
+static int64_t realistic_axis(test_case *c, int a, int64_t size)
+{
+    static const int64_t kernels[] = {2, 2, 3, 3, 3, 5, 4, 7, 10, 12};
+    int64_t kernel = kernels[rng_next(&random_state) % 10], steps[] = {kernel, kernel + 1, 1, 1, 2, 3};
+    int64_t dilation = rng_next(&random_state) % 6 ? 1 : rng_range(&random_state, 2, 3);
+    while ((kernel - 1) * dilation >= size)
+        dilation = 1, kernel = min_i64(kernel - 1, size);
+    set_axis(c, a, kernel, steps[rng_next(&random_state) % 6], dilation);
+    int64_t most = rng_next(&random_state) % 2 ? kernel / 2 : 0;
+    c->pool.pad_lo[a] = c->pool.pad_hi[a] = most;
+    return kernel;
+}
+
+static void sweep_realistic(int cases)
+{
+    enum { MOST_TAPS = 400000, MOST_ELEMENTS = 30000 };
+    int done = 0;
+    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+        int spatial = (int)rng_range(&random_state, 1, 3);
+        int64_t side = (int64_t[]){3000, 150, 30}[spatial - 1], elements = 1, taps = 1;
+        int64_t shape[4] = {rng_range(&random_state, 1, rng_next(&random_state) % 3 ? 40 : 300)};
+        for (int a = 1; a <= spatial; a++)
+            elements *= shape[a] = rng_range(&random_state, 1, rng_next(&random_state) % 2 ? 20 : side);
+        shape[0] = max_i64(1, min_i64(shape[0], MOST_ELEMENTS / elements));
+        uint64_t kind = rng_next(&random_state) % 8;
+        test_case c = shaped_case(kind == 0 ? TARN_GLOBAL : kind == 1 ? TARN_ADAPTIVE : TARN_SLIDING,
+                                  (tarn_dtype)(rng_next(&random_state) % 2
+                                                   ? TARN_F32
+                                                   : rng_next(&random_state) % TARN_DTYPES),
+                                  1, spatial, shape);
+        for (int a = 0; a < spatial; a++)
+            if (kind == 1)
+                c.pool.out[a] = rng_range(&random_state, 1, min_i64(shape[a + 1], 30));
+            else if (kind > 1)
+                taps *= realistic_axis(&c, a, shape[a + 1]);
+        if (elements * shape[0] > 4 * MOST_ELEMENTS || taps * elements * shape[0] > 40 * MOST_TAPS)
+            continue;
+        c.pool.op = (tarn_op)(rng_next(&random_state) % 3);
+        c.pool.count_include_pad = rng_next(&random_state) % 2;
+        c.seed = rng_next(&random_state);
+        c.values = rng_next(&random_state) % 4 ? PLAIN : (pattern)(rng_next(&random_state) % PATTERNS);
+        c.in_layout = c.out_layout = rng_next(&random_state) % 3 ? LAST : DENSE;
+        run_case(&c);
+        done++;
+    }
+    printf("realistic: %d cases\n", done);
+}
+
 int main(int argc, char **argv)
 {
     random_state.state = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
@@ -1410,6 +1502,7 @@ int main(int argc, char **argv)
     SWEEP("mode", sweep_mode(1500));
     SWEEP("stack", sweep_stack());
     SWEEP("found", sweep_found());
+    SWEEP("realistic", sweep_realistic(1500));
 #undef SWEEP
     return finish_checks();
 }

@@ -366,7 +366,6 @@ static void sum_in_pieces(lanes_state *s, tarn_lane_row *row, int64_t most, int6
 {
     enum { ROW_BYTES = STAGING_BYTES / 16 }; /* 2^16 taps are most */
     const lanes_plan *plan = s->plan;
-    const tarn_core core = plan->bytes == 4 ? CORE_F32 : CORE_F64;
     const char *from = row->from;
     int waiting = 0;
     for (int64_t piece = lo / most; piece * most < hi; piece++) {
@@ -376,9 +375,8 @@ static void sum_in_pieces(lanes_state *s, tarn_lane_row *row, int64_t most, int6
         set_columns(s, row, begin, end);
         fold_alike(s, row);
         for (int pops = take_in(piece, 0, lo / most, end == hi, &waiting); pops > 0; pops--) {
-            const void *both[] = {row->to - ROW_BYTES, row->to};
             row->to -= ROW_BYTES;
-            plan->ops->sum[core](row->to, both, 2, row->lanes);
+            plan->ops->add_sums[plan->bytes == 8](row->to, row->to + ROW_BYTES, row->lanes);
         }
     }
 }

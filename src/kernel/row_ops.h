@@ -255,7 +255,8 @@ typedef struct tarn_row_ops {
                               int64_t n);
 
     /* to[i] = the sum of from[0..k)[i], in halves [S1]: of CORE_F32, CORE_F64 and CORE_I64
-     * (others are NULL). k <= MOST_SUMMED. Nothing is added to +0: a sum of -0 alone is -0. */
+     * (others are NULL). k <= MOST_SUMMED. `to` may be from[0] only if n is a whole number of
+     * vectors: the last one overlaps. Nothing is added to +0: a sum of -0 alone is -0. */
     void (*sum[CORES])(void *to, const void *const *from, int64_t k, int64_t n);
 
     /* ---- Windows along a dense row, stride 2: scratch to scratch ---- */
