@@ -303,28 +303,36 @@ static double rows_steps(const tarn_problem *problem, bool codes, int64_t vector
            (problem->spatial > 2 ? 2 : 1) * (double)(bits / 8 / core);
 }
 
+/* How rows fold windows along the last axis. */
+typedef enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS } way;
+
+static way way_across(const tarn_problem *problem)
+{
+    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
+    int64_t bytes = problem->element_bytes[TARN_X];
+    int64_t term = problem->op == TARN_AVG ? 4 : 1; /* bytes that elements are converted to */
+    /* One window to a row does not slide; but rows folded down, not converted, are short work. */
+    bool lone = axis->out == 1 && (problem->spatial == 1 || bytes < 4);
+    if (problem->lanes * max_i64(bytes, term) >= 16)
+        return CHANNELS;
+    if (!axis->adaptive && !lone && (axis->stride == 1 || axis->out == 1))
+        return SLIDING;
+    if (problem->lanes > 1)
+        return FEW_CHANNELS;
+    return axis->stride == 2 && !axis->adaptive ? EVERY_SECOND : TURNED;
+}
+
 /* How many steps of lanes take as long as one of rows: measured on random problems. */
 static double worth_of_row_step(const tarn_problem *problem, bool codes)
 {
-    enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS };
     static const float worth[WAYS][3] = {/* values, winners, sums */
                                          [CHANNELS] = {1.5f, 2.1f, 1.4f},
                                          [SLIDING] = {1, 1.3f, 0.58f},
                                          [FEW_CHANNELS] = {6, 7, 2.2f},
                                          [EVERY_SECOND] = {1.1f, 1, 0.5f},
                                          [TURNED] = {1.5f, 1.6f, 1.35f}};
-    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
-    /* One window to a row does not slide; but rows folded down, not converted, are short work. */
-    bool lone = axis->out == 1 && (problem->spatial == 1 || problem->element_bytes[TARN_X] < 4);
-    bool slides = !axis->adaptive && !lone && (axis->stride == 1 || axis->out == 1);
-    int64_t term = problem->op == TARN_AVG ? 4 : 1; /* bytes that elements are converted to */
-    int way = problem->lanes * max_i64(problem->element_bytes[TARN_X], term) >= 16 ? CHANNELS
-              : slides                                              ? SLIDING
-              : problem->lanes > 1                                  ? FEW_CHANNELS
-              : axis->stride == 2 && !axis->adaptive                ? EVERY_SECOND
-                                                                    : TURNED;
-    bool converts = problem->op == TARN_AVG && problem->element_bytes[TARN_X] < 4; /* rows, first */
-    return (double)worth[way][problem->op == TARN_AVG ? 2 : codes] * (converts ? 1.5 : 1);
+    bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
+    return (double)worth[way_across(problem)][sums ? 2 : codes] * (converts ? 1.5 : 1);
 }
 
 /* What long runs do for as many outputs, in steps of lanes: each run and each window takes some
@@ -438,8 +446,32 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
     return widest;
 }
 
+/* Where 64-byte vectors gain a tenth over 32-byte ones, as measured on random problems (Emerald
+ * Rapids). Elsewhere they are as fast or slower: turned rows of short elements need more planes
+ * than there are, codes are turned back and looked up one by one, and so are winners. */
+static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
+{
+    int64_t bytes = problem->element_bytes[TARN_X];
+    bool codes = is_extreme(problem) && pass != TARN_FORWARD, wide = bytes >= 4;
+    if (problem->lanes * bytes >= 64)
+        return true;
+    switch (choose_engine(problem, pass, 64).engine) {
+    case ENGINE_LANES:
+        return wide && !codes;
+    case ENGINE_FORWARD:
+        return wide || way_across(problem) != TURNED;
+    case ENGINE_BACKWARD_WINNERS:
+        return wide && pass == TARN_VJP;
+    default:
+        return true;
+    }
+}
+
+/* The widest row that the mask allows of the engine that is best with such vectors. */
 const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass, uint32_t isa)
 {
+    if (vector_bytes(isa) == 64 && (isa & TARN_ISA_AVX2) && !gains_by_avx512(problem, pass))
+        isa &= ~(uint32_t)TARN_ISA_AVX512;
     const tarn_kernel_row *row =
         widest_row(choose_engine(problem, pass, vector_bytes(isa)).engine, isa);
     return row ? row : widest_row(ENGINE_SPEC, TARN_ISA_SPEC);

@@ -1,7 +1,7 @@
 /* What is compiled: families of kernels, dtypes and operators. Small builds leave some out, by
  * CMake's options or by these names on the command line of a compiler:
  *
- *   TARN_NO_AVX2
+ *   TARN_NO_AVX2 (and so AVX-512), TARN_NO_AVX512
  *   TARN_NO_F64, TARN_NO_F32, ... TARN_NO_U64
  *   TARN_NO_MAX, TARN_NO_MIN, TARN_NO_AVG, TARN_NO_SMOOTH, TARN_NO_LP, TARN_NO_MODE
  *
@@ -19,9 +19,7 @@
 #else
 #define HAVE_AVX2 0
 #endif
-/* AVX-512 is compiled on request only: where it was measured (Zen 4), no engine gains a tenth by
- * it. */
-#if HAVE_AVX2 && defined(TARN_WITH_AVX512)
+#if HAVE_AVX2 && !defined(TARN_NO_AVX512)
 #define HAVE_AVX512 1
 #else
 #define HAVE_AVX512 0

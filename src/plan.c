@@ -204,6 +204,7 @@ static tarn_status choose_kernels(tarn_plan *plan, uint32_t isa, tarn_error *err
                          "no kernel family is left: the options allow 0x%x; this machine and "
                          "the environment variable TARN_ISA allow 0x%x",
                          (unsigned)isa, (unsigned)tarn_isa_available());
+    plan->isa = allowed;
     uint64_t former = set_float_state(); /* costs are estimated, and nothing must trap */
     for (int pass = 0; pass < TARN_PASSES; pass++)
         if (tarn_pass_exists(problem, (tarn_pass)pass))
@@ -291,6 +292,7 @@ static void copy_plan(tarn_plan *to, const tarn_plan *from)
     }
     memcpy(to->extent, from->extent, sizeof to->extent);
     memcpy(to->kernel, from->kernel, sizeof to->kernel);
+    to->isa = from->isa;
     to->executor = from->executor;
     to->allocator = from->allocator;
 }
@@ -363,8 +365,9 @@ int tarn_plan_explain(const tarn_plan *plan, tarn_pass pass, char *text, size_t 
     const tarn_kernel_row *kernel = plan->kernel[pass];
     char family[64] = "", channels[64] = "";
     if (kernel->engine >= ENGINE_FORWARD) /* from here on they have vectors */
-        snprintf(family, sizeof family, ", in vectors of %s, the widest allowed",
-                 tarn_isa_name(kernel->isa));
+        snprintf(family, sizeof family, ", in vectors of %s, %s", tarn_isa_name(kernel->isa),
+                 plan->isa < 2 * kernel->isa ? "the widest allowed"
+                                             : "as wider ones gain nothing here");
     if (plan->problem.lanes > 1)
         snprintf(channels, sizeof channels, " with %lld channels last",
                  (long long)plan->problem.lanes);

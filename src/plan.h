@@ -10,6 +10,7 @@ struct tarn_plan {
     tarn_view view[OPERANDS];     /* layouts, without data */
     tarn_extent extent[OPERANDS]; /* bytes each tensor may touch */
     const tarn_kernel_row *kernel[TARN_PASSES];
+    uint32_t isa; /* families that were allowed */
     tarn_executor executor;
     tarn_allocator allocator;
 };
