@@ -258,8 +258,11 @@ static double idle_lanes(int64_t pixel, int64_t vector)
 static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vector)
 {
     enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
+    const double BANDED = 1.7;
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
     double taps = (double)taps_of(problem) * (codes ? 1.3 : 1);
+    if (pixel >= 16 && !codes && is_extreme(problem) && bytes == 2 && is_floating(problem->dtype))
+        taps *= 1.6; /* keys */
     if (pixel >= 16)
         return taps * idle_lanes(pixel, vector) + (double)(FIRST_TAP * vector) / (double)pixel + 1;
     int64_t planes = problem->planes; /* bands fill lanes, if they may */
@@ -271,7 +274,7 @@ static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vecto
                                               : planes * problem->axis[0].out;
         double turned = cells_read(problem, TILE_BYTES / (v * problem->lanes));
         double steps = (taps * sums + turned + 2) * (double)(vector / v) * (double)width /
-                       (double)min_i64(width, used);
+                       (double)min_i64(width, used) * (used > planes && bytes >= 4 ? BANDED : 1);
         if (turned > 0 && (least == 0 || steps < least))
             least = steps;
     }
@@ -304,7 +307,15 @@ static double rows_steps(const tarn_problem *problem, bool codes, int64_t vector
 }
 
 /* How rows fold windows along the last axis. */
-typedef enum { CHANNELS, SLIDING, FEW_CHANNELS, EVERY_SECOND, TURNED, WAYS } way;
+typedef enum {
+    CHANNELS,
+    SLIDING_CHANNELS,
+    SLIDING,
+    FEW_CHANNELS,
+    EVERY_SECOND,
+    TURNED,
+    WAYS
+} way;
 
 static way way_across(const tarn_problem *problem)
 {
@@ -314,7 +325,7 @@ static way way_across(const tarn_problem *problem)
     /* One window to a row does not slide; but rows folded down, not converted, are short work. */
     bool lone = axis->out == 1 && (problem->spatial == 1 || bytes < 4);
     if (problem->lanes * max_i64(bytes, term) >= 16)
-        return CHANNELS;
+        return !axis->adaptive && axis->stride == 1 && axis->out > 1 ? SLIDING_CHANNELS : CHANNELS;
     if (!axis->adaptive && !lone && (axis->stride == 1 || axis->out == 1))
         return SLIDING;
     if (problem->lanes > 1)
@@ -322,17 +333,32 @@ static way way_across(const tarn_problem *problem)
     return axis->stride == 2 && !axis->adaptive ? EVERY_SECOND : TURNED;
 }
 
+/* Tiles of few columns, as wide pixels have, read again what their windows share with others. */
+static double columns_read_again(const tarn_problem *problem)
+{
+    enum { TILE_BYTES = 12 << 10 };
+    int64_t kernel = problem->axis[problem->spatial - 1].kernel,
+            pixel = problem->lanes * problem->element_bytes[TARN_X],
+            columns = max_i64(TILE_BYTES / pixel - kernel + 1, 1);
+    return (double)(columns + kernel - 1) / (double)columns;
+}
+
 /* How many steps of lanes take as long as one of rows: measured on random problems. */
 static double worth_of_row_step(const tarn_problem *problem, bool codes)
 {
     static const float worth[WAYS][3] = {/* values, winners, sums */
-                                         [CHANNELS] = {1.5f, 2.1f, 1.4f},
+                                         [CHANNELS] = {3, 3, 2.5f},
+                                         [SLIDING_CHANNELS] = {1.5f, 2.1f, 1.2f},
                                          [SLIDING] = {1, 1.3f, 0.58f},
-                                         [FEW_CHANNELS] = {6, 7, 2.2f},
+                                         [FEW_CHANNELS] = {10, 10, 6},
                                          [EVERY_SECOND] = {1.1f, 1, 0.5f},
                                          [TURNED] = {1.5f, 1.6f, 1.35f}};
     bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
-    return (double)worth[way_across(problem)][sums ? 2 : codes] * (converts ? 1.5 : 1);
+    way across = way_across(problem);
+    return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1) *
+           (across == SLIDING_CHANNELS ? columns_read_again(problem) : 1) *
+           (across == SLIDING_CHANNELS && problem->spatial > 2 ? 1.6 : 1) *
+           (across == SLIDING_CHANNELS && problem->element_bytes[TARN_X] == 1 ? 2 : 1);
 }
 
 /* What long runs do for as many outputs, in steps of lanes: each run and each window takes some
@@ -457,9 +483,9 @@ static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
         return true;
     switch (choose_engine(problem, pass, 64).engine) {
     case ENGINE_LANES:
-        return wide && !codes;
+        return wide && !codes && problem->planes * bytes >= 64;
     case ENGINE_FORWARD:
-        return wide || way_across(problem) != TURNED;
+        return way_across(problem) != TURNED;
     case ENGINE_BACKWARD_WINNERS:
         return wide && pass == TARN_VJP;
     default:
