@@ -474,16 +474,17 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 
 /* Where 64-byte vectors gain a tenth over 32-byte ones, as measured on random problems (Emerald
  * Rapids). Elsewhere they are as fast or slower: turned rows of short elements need more planes
- * than there are, codes are turned back and looked up one by one, and so are winners. */
+ * than there are, and indices, tangents and winners are looked up one by one. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     int64_t bytes = problem->element_bytes[TARN_X];
-    bool codes = is_extreme(problem) && pass != TARN_FORWARD, wide = bytes >= 4;
+    bool looks_up = is_extreme(problem) && (pass == TARN_FORWARD_INDICES || pass == TARN_JVP);
+    bool wide = bytes >= 4;
     if (problem->lanes * bytes >= 64)
         return true;
     switch (choose_engine(problem, pass, 64).engine) {
     case ENGINE_LANES:
-        return wide && !codes && problem->planes * bytes >= 64;
+        return wide && !looks_up && problem->planes * bytes >= 64;
     case ENGINE_FORWARD:
         return way_across(problem) != TURNED;
     case ENGINE_BACKWARD_WINNERS:
