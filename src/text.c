@@ -130,7 +130,7 @@ static tarn_status take_sliding(parser *p)
         else if (take(p, "e"))
             status = take_values(p, pool->dilation);
         else
-            status = bad_text(p, "s, p or e behind the kernel");
+            status = bad_text(p, "s, p or e after the kernel, as in k3s2p1");
     }
     return status;
 }
@@ -166,18 +166,15 @@ static tarn_status take_adaptive_window(parser *p)
 
 /* Words of a problem and those of other libraries for them; what takes a value ends at its '='. */
 static const tarn_spelling spellings[] = {
-    {"f64", "f64"},       {"f32", "f32"},       {"f16", "f16"},        {"i16", "i16"},
-    {"u16", "u16"},       {"i32", "i32"},       {"u32", "u32"},        {"i64", "i64"},
-    {"u64", "u64"},       {"float64", "f64"},   {"double", "f64"},     {"float32", "f32"},
-    {"float", "f32"},     {"single", "f32"},    {"float16", "f16"},    {"half", "f16"},
-    {"bfloat16", "bf16"}, {"int8", "i8"},       {"uint8", "u8"},       {"byte", "u8"},
-    {"int16", "i16"},     {"uint16", "u16"},    {"int32", "i32"},      {"uint32", "u32"},
-    {"int64", "i64"},     {"uint64", "u64"},    {"bf16", "bf16"},      {"global", "global"},
-    {"flat", "flat"},     {"ceil", "ceil"},     {"ceil_mode", "ceil"}, {"nopad", "nopad"},
-    {"last", "last"},     {"nhwc", "last"},     {"ties", "ties="},     {"div", "div="},
-    {"beta", "beta="},    {"divisor", "div="},  {"power", "p="},       {"norm", "p="},
-    {"kernel", "k"},      {"kernel_size", "k"}, {"adaptive", "a"},     {"channels_last", "last"},
-    {"skip", "skip="},    {"ignore", "skip="},  {"min_count", "min="}};
+    TARN_DTYPE_SPELLINGS, {"global", "global"},   {"flat", "flat"},
+    {"ceil", "ceil"},     {"ceil_mode", "ceil"},  {"nopad", "nopad"},
+    {"last", "last"},     {"nhwc", "last"},       {"channels_last", "last"},
+    {"ties", "ties="},    {"div", "div="},        {"divisor", "div="},
+    {"beta", "beta="},    {"power", "p="},        {"norm", "p="},
+    {"kernel", "k"},      {"kernel_size", "k"},   {"stride", "k3s2"},
+    {"strides", "k3s2"},  {"pad", "k3p1"},        {"padding", "k3p1"},
+    {"dilation", "k3e2"}, {"adaptive", "a"},      {"skip", "skip="},
+    {"ignore", "skip="},  {"min_count", "min="}};
 
 static tarn_status unknown_word(const parser *p)
 {
@@ -221,7 +218,7 @@ static tarn_status take_shape(parser *p)
 {
     tarn_status status;
     if (p->shape_given)
-        return bad_text(p, "one shape only");
+        return bad_text(p, "one shape only (a kernel is written k3)");
     p->shape_given = true;
     do {
         if (p->rank == TARN_MAX_RANK)
@@ -229,7 +226,7 @@ static tarn_status take_shape(parser *p)
         if ((status = take_integer(p, &p->shape[p->rank++])))
             return status;
     } while (take(p, "x"));
-    return TARN_OK;
+    return at_end_of_word(p) ? TARN_OK : bad_text(p, "x between the sizes, as in 1x64x112x112");
 }
 
 static tarn_status take_ties(parser *p)
@@ -325,7 +322,7 @@ static tarn_status take_piece(parser *p)
     return TARN_OK;
 }
 
-/* One word behind the operator. */
+/* One word after the operator. */
 static tarn_status take_item(parser *p)
 {
     bool second = p->dtype_given;

@@ -1,6 +1,7 @@
 /* The command line, read by the table of options. */
 #include "tool.h"
 #include "../src/checked.h"
+#include "../src/io/array_write.h"
 #include "../src/io/region.h"
 #include "../src/suggest.h"
 
@@ -23,14 +24,32 @@ static bool add_named(parser *p, int option, const char *value)
     return true;
 }
 
+/* An option of other commands. Windows of another kind are the usual reason, so that is said. */
+static bool refuse(const parser *p, int option, const char *text)
+{
+    const tool_command *command = p->call->command;
+    unsigned groups = tool_options[option].groups;
+    const char *why = NULL;
+    if (command->pools && command->window == TARN_GLOBAL && (groups & (SLIDING | ADAPTIVE)))
+        why = "a global window covers everything";
+    else if (command->pools && command->window == TARN_ADAPTIVE && (groups & SLIDING))
+        why = "say --out N, the number of windows on each axis";
+    else if (command->pools && command->window == TARN_SLIDING && (groups & ADAPTIVE))
+        why = "say --kernel N, or call the command with adaptive- before its name";
+    if (why)
+        return tarn_complain_option(p->complaint, text, "is no option of 'tarn %s': %s",
+                                    command->name, why);
+    return tarn_complain_option(p->complaint, text,
+                                "is no option of 'tarn %s' (see tarn %s --help)", command->name,
+                                command->name);
+}
+
 static bool set(parser *p, int option, const char *value)
 {
     const tool_command *command = p->call->command;
     const char *text = tool_option_text((tool_option_id)option);
     if (!(tool_options[option].groups & command->groups))
-        return tarn_complain_option(p->complaint, text,
-                                    "is no option of 'tarn %s' (see tarn %s --help)", command->name,
-                                    command->name);
+        return refuse(p, option, text);
     if (tool_options[option].groups & command->groups & NAMED)
         return add_named(p, option, value);
     if (p->call->value[option])
@@ -39,7 +58,20 @@ static bool set(parser *p, int option, const char *value)
     return true;
 }
 
-/* The option's value: behind '=' or directly behind the letter, or else the next argument. */
+/* Whether a word is an option of the table, as -o or --output. Values may begin with a dash, too:
+ * -1, -inf, or - for standard input. */
+static bool is_option(const char *word)
+{
+    if (word[0] != '-')
+        return false;
+    for (int k = 0; k < OPTIONS; k++)
+        if ((tool_options[k].letter && word[1] == tool_options[k].letter && !word[2]) ||
+            strcmp(word, tool_option_text((tool_option_id)k)) == 0)
+            return true;
+    return false;
+}
+
+/* The option's value: after '=' or directly after the letter, or else the next argument. */
 static bool take_value(parser *p, int option, const char *attached)
 {
     const tool_option *row = &tool_options[option];
@@ -52,6 +84,10 @@ static bool take_value(parser *p, int option, const char *attached)
     if (p->at >= p->argc)
         return tarn_complain_option(p->complaint, text, "needs a value: %s %s", text,
                                     row->argument);
+    if (is_option(p->argv[p->at]))
+        return tarn_complain_option(p->complaint, text,
+                                    "needs a value, and '%.60s' is an option: %s %s",
+                                    p->argv[p->at], text, row->argument);
     return set(p, option, p->argv[p->at++]);
 }
 
@@ -101,12 +137,16 @@ static bool take_long(parser *p, const char *word)
     return unknown_long(p, word, length);
 }
 
-/* -k 3, -k3; switches do not come in bundles. */
+/* -k 3, -k3, -k=3; switches do not come in bundles. */
 static bool take_short(parser *p, const char *word)
 {
     for (int k = 0; k < OPTIONS; k++)
+        if (strcmp(tool_options[k].name, word) == 0)
+            return tarn_complain(p->complaint, BAD_USAGE, "unknown option -%s: did you mean --%s?",
+                                 word, word);
+    for (int k = 0; k < OPTIONS; k++)
         if (tool_options[k].letter == word[0])
-            return take_value(p, k, word[1] ? word + 1 : NULL);
+            return take_value(p, k, word[1] ? word + 1 + (word[1] == '=') : NULL);
     return tarn_complain(p->complaint, BAD_USAGE, "unknown option -%c (see tarn %s --help)",
                          word[0], p->call->command->name);
 }
@@ -152,10 +192,22 @@ const char *tool_suggest_command(const char *name, bool pools)
 
 bool tool_complain_command(tarn_complaint *complaint, const char *name)
 {
-    const char *meant = tool_suggest_command(name, false);
+    static const tarn_spelling about[] = {{"--help", "--help"}, {"--version", "--version"}};
+    const char *meant = name[0] == '-' ? tarn_suggest(name, strlen(name), about, 2)
+                                       : tool_suggest_command(name, false);
     if (strcmp(name, "pyramid") == 0)
         return tarn_complain(complaint, BAD_USAGE,
                              "pyramids are written by the Python package: python -m tarn pyramid");
+    if (name[0] == '-' && !meant)
+        return tarn_complain(complaint, BAD_USAGE,
+                             "the command comes before '%.60s', as in tarn max photo.png -o "
+                             "small.png -k 2 (see tarn --help)",
+                             name);
+    if (tarn_file_kind_of(name) != TARN_FILE_UNKNOWN && strchr(name, '.'))
+        return tarn_complain(complaint, BAD_USAGE,
+                             "the command comes before '%.60s', as in tarn max %.60s -k 2 (see "
+                             "tarn --help)",
+                             name, name);
     if (meant)
         return tarn_complain(complaint, BAD_USAGE, "unknown command '%.60s': did you mean %s?",
                              name, meant);

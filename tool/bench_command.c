@@ -131,6 +131,13 @@ static void run_passes(const tool_call *call, const bench *b, const char *proble
         }
 }
 
+static void print_header(const tool_call *call)
+{
+    if (!tool_given(call, OPTION_JSON))
+        printf("%-40s %-16s %10s %10s %7s  %s\n", "problem", "pass", "us", "stream us", "ratio",
+               "share of streaming speed");
+}
+
 static bool run_problem(const tool_call *call, const tarn_options *options, const char *text,
                         const tarn_pool *pool, const tarn_view *x, tarn_complaint *complaint)
 {
@@ -162,6 +169,8 @@ static bool run_strings(const tool_call *call, const tarn_options *options,
         tarn_error error;
         if (tarn_problem_parse(texts[k], &pool, &x, &error))
             return tool_complain_library(complaint, &error);
+        if (k == 0)
+            print_header(call);
         if (!run_problem(call, options, texts[k], &pool, &x, complaint))
             return false;
     }
@@ -177,6 +186,7 @@ static bool run_options(const tool_call *call, const tarn_options *options,
         return false;
     tarn_view x = tarn_view_dense(NULL, problem.x.dtype, problem.x.rank, problem.x.shape);
     tarn_problem_format(&problem.pool, &x, text, sizeof text);
+    print_header(call);
     bool good = run_problem(call, options, text, &problem.pool, &x, complaint);
     tool_problem_close(&problem);
     return good;
@@ -188,9 +198,6 @@ bool tool_run_bench(const tool_call *call, tarn_complaint *complaint)
     int usual = (int)(sizeof usual_problems / sizeof *usual_problems);
     if (!tool_read_options(call, &options, complaint))
         return false;
-    if (!tool_given(call, OPTION_JSON))
-        printf("%-40s %-16s %10s %10s %7s  %s\n", "problem", "pass", "us", "stream us", "ratio",
-               "share of streaming speed");
     if (call->words == 0)
         return run_strings(call, &options, usual_problems, usual, complaint);
     bool strings = strchr(call->word[0], ' ') != NULL;

@@ -47,6 +47,8 @@ typedef struct {
 static bool choose_output(job *j, tarn_complaint *complaint)
 {
     const tool_call *call = j->call;
+    if (call->words == 0)
+        return tarn_complain(complaint, BAD_USAGE, "nothing to pool: %s", call->command->example);
     if (tool_given(call, OPTION_OUTPUT))
         j->output = call->value[OPTION_OUTPUT];
     else if (tool_given(call, OPTION_IN_PLACE) && call->words == 1)
@@ -54,7 +56,8 @@ static bool choose_output(job *j, tarn_complaint *complaint)
     else if (tool_given(call, OPTION_TEXT) || tarn_output_is_terminal("-"))
         j->output = "-";
     return j->output ||
-           tool_complain_option(complaint, OPTION_OUTPUT, "is missing: say -o FILE, or --text");
+           tool_complain_option(complaint, OPTION_OUTPUT,
+                                "is missing: say -o FILE, or --text to see the numbers");
 }
 
 /* Files that are read are not replaced unless that is asked for. */
@@ -457,6 +460,7 @@ static bool open_results(job *j, tarn_complaint *complaint)
     view = result_view(j, TARN_I64, &spatial);
     target.option = OPTION_INDICES;
     target.path = j->call->value[OPTION_INDICES];
+    target.text = target.text && tarn_output_is_stream(target.path);
     target.like = NULL;
     return tool_result_open(&j->indices, &target, &view, spatial, complaint);
 }

@@ -2,7 +2,9 @@
 #include "tool.h"
 #include "../src/checked.h"
 #include "../src/decimal.h"
+#include "../src/io/array_write.h"
 #include "../src/skip.h"
+#include "../src/suggest.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -49,9 +51,10 @@ static bool read_values(const tool_call *call, tool_option_id option, int64_t *l
         n++;
     } while (good && *text == ',' && text++);
     if (!good || *text)
-        return tool_complain_option(complaint, option, "'%.60s' is %s%s", call->value[option],
-                                    errno == ERANGE ? "too large for " : "not ",
-                                    errno == ERANGE ? "64 bits" : tool_options[option].argument);
+        return tool_complain_option(complaint, option, "'%.60s' is %s", call->value[option],
+                                    errno == ERANGE ? "too large for 64 bits"
+                                    : hi ? "not a list of integers such as 1, 1,0 or 1:2,0:1"
+                                         : "not a list of integers such as 3 or 3,5");
     for (int a = n; a < TARN_MAX_SPATIAL; a++) {
         lo[a] = lo[0];
         if (hi)
@@ -88,10 +91,14 @@ static bool read_dtype(const tool_call *call, tarn_dtype *dtype, tarn_complaint 
             *dtype = (tarn_dtype)k;
             return true;
         }
+    static const tarn_spelling list[] = {TARN_DTYPE_SPELLINGS};
+    const char *word = call->value[OPTION_DTYPE];
+    const char *meant = tarn_suggest(word, strlen(word), list, sizeof list / sizeof *list);
     return tool_complain_option(
         complaint, OPTION_DTYPE,
-        "'%.60s' is not one of f64 f32 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64",
-        call->value[OPTION_DTYPE]);
+        "'%.60s' is not one of f64 f32 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64%s%s%s",
+        word, meant ? ": did you mean " : "", meant ? meant : "",
+        meant ? "?" : "");
 }
 
 static bool read_real(const tool_call *call, tool_option_id option, double *number,
@@ -329,6 +336,10 @@ static bool from_options(const tool_call *call, const tool_command *operation, c
     if (!read_layout(call, problem, complaint) ||
         !read_pool(call, operation, file.rank, &problem->pool, complaint))
         return false;
+    if (problem->pool.spatial > 2 && tarn_array_is_picture(&problem->file))
+        return tarn_complain(complaint, BAD_USAGE,
+                             "a picture has 2 spatial axes, rows and columns; %d are asked for",
+                             problem->pool.spatial);
     if (!problem->channels_last && !shape)
         warn_of_layout(call, word, &file, problem->pool.spatial);
     problem->x = tool_logical_view(&file, problem->pool.spatial, problem->channels_last);
@@ -455,29 +466,51 @@ static bool find_operation(const tool_call *call, bool named, const tool_command
                                 meant ? "?" : "");
 }
 
-static bool open_problem(const tool_call *call, tool_problem *problem, tarn_complaint *complaint)
+/* Words that make no problem, for reasons that the parser of problem strings cannot know. */
+static bool check_words(const tool_call *call, const tool_command *first, tarn_complaint *complaint)
 {
-    char text[1024];
-    const tool_command *operation = NULL;
-    bool pools = call->command->pools;
     if (call->words == 0)
         return tarn_complain(complaint, BAD_USAGE, "nothing to work on: tarn %s %s",
                              call->command->name, call->command->arguments);
-    if (!pools && call->words == 2 && !tool_find_command(call->word[0])) {
+    if (call->command->pools)
+        return true;
+    if (call->words == 1 && first && first->pools)
+        return tarn_complain(complaint, BAD_USAGE, "%s of what? tarn %s %s", first->name,
+                             call->command->name, call->command->arguments);
+    if (call->words == 2 && !first) {
         const char *meant = tool_suggest_command(call->word[0], true);
         if (meant)
             return tarn_complain(complaint, BAD_USAGE, "'%.60s' is no operator: did you mean %s?",
                                  call->word[0], meant);
     }
-    const tool_command *first = pools ? NULL : tool_find_command(call->word[0]);
+    for (int k = 1; k < call->words && call->words > 2; k++)
+        if (strchr(call->word[k], '.') && tarn_file_kind_of(call->word[k]) != TARN_FILE_UNKNOWN)
+            return tarn_complain(complaint, BAD_USAGE,
+                                 "'%.60s' is a file: windows beside it are options, as in tarn %s "
+                                 "%.60s %.60s --kernel 3",
+                                 call->word[k], call->command->name, call->word[0], call->word[k]);
+    return true;
+}
+
+static bool open_problem(const tool_call *call, tool_problem *problem, tarn_complaint *complaint)
+{
+    char text[1024];
+    const tool_command *operation = NULL;
+    bool pools = call->command->pools;
+    const tool_command *first =
+        pools || call->words == 0 ? NULL : tool_find_command(call->word[0]);
+    if (!check_words(call, first, complaint))
+        return false;
     bool named = first && first->pools && call->words > 1;
     if (!pools &&
         (call->words > 2 || (call->words == 2 && !named) || begins_problem(call->word[0])))
         return join_words(call, text, sizeof text, complaint) &&
                from_text(call, text, problem, complaint);
     if (call->words > 1 + named)
-        return tarn_complain(complaint, BAD_USAGE, "'%.60s' is one argument too many",
-                             call->word[1 + named]);
+        return tarn_complain(complaint, BAD_USAGE, "'%.60s' is one argument too many%s",
+                             call->word[1 + named],
+                             pools ? ": results go to -o FILE, and lists have commas but no spaces"
+                                   : "");
     if (tool_given(call, OPTION_PROBLEM_TEXT))
         return from_text_and_file(call,
                                   pools   ? call->command

@@ -119,7 +119,14 @@ bool tool_refuse_terminal(tool_option_id option, const char *path, tarn_complain
 static bool choose_kind(const tool_target *target, int64_t elements, tarn_file_kind *kind,
                         tarn_complaint *complaint)
 {
-    *kind = target->text ? TARN_FILE_TEXT : tarn_file_kind_of(target->path);
+    bool named = strchr(target->path, '.') && !tarn_output_is_stream(target->path);
+    *kind = tarn_file_kind_of(target->path);
+    if (target->text && named && *kind != TARN_FILE_TEXT && *kind != TARN_FILE_UNKNOWN)
+        return tool_complain_option(complaint, target->option,
+                                    "'%.200s' would not hold text: say FILE.txt, or no --text",
+                                    target->path);
+    if (target->text)
+        *kind = TARN_FILE_TEXT;
     if (*kind == TARN_FILE_UNKNOWN)
         return tool_complain_option(
             complaint, target->option,

@@ -41,6 +41,15 @@ static bool begins(const tarn_region *file, const char *magic, size_t length)
     return file->size >= length && memcmp(file->data, magic, length) == 0;
 }
 
+/* Files that users have and tarn does not read, by their first bytes. */
+static const struct {
+    const char *bytes, *name, *instead;
+} strangers[] = {{"\xff\xd8\xff", "JPEG", "PNG"},
+                 {"GIF8", "GIF", "PNG"},
+                 {"II*", "TIFF", "PNG, or .npy by numpy.save"},
+                 {"\x89HDF", "HDF5 file", ".npy by numpy.save"},
+                 {"%PDF", "PDF", "PNG"}};
+
 bool tarn_array_decode(const char *member, int64_t memory, tarn_array *array,
                        tarn_complaint *complaint)
 {
@@ -57,8 +66,10 @@ bool tarn_array_decode(const char *member, int64_t memory, tarn_array *array,
         return tarn_png_decode(memory, array, complaint);
     if (file->size >= 2 && file->data[0] == 'P' && file->data[1] >= '1' && file->data[1] <= '7')
         return tarn_pnm_decode(memory, array, complaint);
-    if (begins(file, "\xff\xd8\xff", 3))
-        return tarn_complain_at(complaint, 0, "is a JPEG, which tarn does not read: make it a PNG");
+    for (size_t k = 0; k < sizeof strangers / sizeof *strangers; k++)
+        if (begins(file, strangers[k].bytes, strlen(strangers[k].bytes)))
+            return tarn_complain_at(complaint, 0, "is a %s, which tarn does not read: make it a %s",
+                                    strangers[k].name, strangers[k].instead);
     return file->size == 0
                ? tarn_complain_at(complaint, 0, "is empty; expected .npy, .npz, PNG or PNM")
                : tarn_complain_at(complaint, 0, "is not .npy, .npz, PNG or PNM (first byte 0x%02x)",

@@ -107,8 +107,11 @@ bool tarn_picture_write(tarn_output *output, tarn_file_kind kind, const tarn_vie
     int number = pnm_number(kind, channels, white);
     if (number == 0)
         return tarn_complain(complaint, BAD_USAGE,
-                             "this kind of file does not hold %d channels up to %lld: write .pam",
-                             channels, (long long)white);
+                             "this kind of file does not hold %d channels up to %lld: write %s",
+                             channels, (long long)white,
+                             channels == 1   ? ".pgm or .png"
+                             : channels == 3 ? ".ppm or .png"
+                                             : ".pam or .png");
     int length = format_header(header, sizeof header, number, picture, channels, white);
     return tarn_output_write(output, header, (size_t)length, complaint) &&
            write_rows(output, picture, number, (size_t)(picture->shape[1] * channels), complaint);

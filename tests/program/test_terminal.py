@@ -58,8 +58,9 @@ def test_text(good):
     good("max", "x.npy", "-k2", "-o", "y.txt", "--indices", "w.txt")
     assert (good.folder / "y.txt").read_text() == out
     assert (good.folder / "w.txt").read_text() == "# 2x2x2 i64\n5 7\n13 15\n\n5 7\n13 15\n"
-    good("max", "x.npy", "-k2", "-o", "other.npy", "--text")
-    assert (good.folder / "other.npy").read_text() == out
+    good("max", "x.npy", "-k2", "-o", "other.dat", "--text", "--indices", "w.npy")
+    assert (good.folder / "other.dat").read_text() == out
+    assert (good.folder / "w.npy").read_bytes().startswith(b"\x93NUMPY")
     assert good("global-avg", "x.npy", "--flat", "--text").out == "# 2 f32\n0.75 2.35\n"
 
 
