@@ -86,16 +86,17 @@ run() { # run <name> <runner> <program> <argument>...
 # The sweeps that take seconds in an emulator, too.
 short_sweeps='1-D found adaptive'
 
-# Files that the program writes, of a picture that it reads, as one hash.
+# Files that the program writes, of a picture that it reads, as one hash. Numbers as text, because .npy has the machine's byte order.
 test_program() { # test_program <name> <runner>: sets program
-    local files="$out/$1/max.pgm $out/$1/smooth.npy $out/$1/gradient.npy" picture=examples/data/tarn.pgm
-    set -- "$1" "$2" $files
-    rm -f $files
-    run "$1" "$2" tarn max $picture -o "$3" --kernel 3 --stride 2 --pad 1 &&
-        run "$1" "$2" tarn smooth $picture --dtype f32 -o "$4" --kernel 3 --stride 1 --pad 1 --beta 0.1 &&
-        run "$1" "$2" tarn avg $picture --dtype f32 --vjp "$4" -o "$5" --kernel 3 --stride 1 --pad 1 &&
+    local folder=$out/$1 picture=examples/data/tarn.pgm
+    local files="$folder/max.pgm $folder/smooth.txt $folder/gradient.txt"
+    rm -f $files $folder/gy.npy
+    run "$1" "$2" tarn max $picture -o $folder/max.pgm --kernel 3 --stride 2 --pad 1 &&
+        run "$1" "$2" tarn smooth $picture --dtype f32 -o $folder/smooth.txt --kernel 3 --stride 1 --pad 1 --beta 0.1 &&
+        run "$1" "$2" tarn smooth $picture --dtype f32 -o $folder/gy.npy --kernel 3 --stride 1 --pad 1 --beta 0.1 &&
+        run "$1" "$2" tarn avg $picture --dtype f32 --vjp $folder/gy.npy -o $folder/gradient.txt --kernel 3 --stride 1 --pad 1 &&
         run "$1" "$2" tarn check max k3s2p1 f32 2x3x20x20 >/dev/null || return 1
-    program=$(cat $files | sha256sum | cut -c 1-16)
+    program=$(cat $files | tr -d '\r' | sha256sum | cut -c 1-16)
 }
 
 test_machine() { # test_machine <name> <runner>: sets golden, seeds, kernels, hash, program

@@ -22,3 +22,14 @@ def test_pictures_are_written(tmp_path):
                     str(EXAMPLES / "data" / "tarn.pgm"), str(written)], check=True, timeout=60)
     assert written.read_bytes().startswith(b"P5\n160 30\n255\n")
     assert written.stat().st_size == len(b"P5\n160 30\n255\n") + 160 * 30
+
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+BLOCKS = README.read_text().split("```python\n")[1:]
+
+
+@pytest.mark.parametrize("code", [block.split("```")[0] for block in BLOCKS])
+def test_readme_can_be_typed_as_it_stands(code):
+    names = {}
+    exec(code, names)  # noqa: S102
+    assert names["gx"].shape == names["x"].shape and names["gx"].any()
