@@ -96,7 +96,7 @@ test_program() { # test_program <name> <runner>: sets program
         run "$1" "$2" tarn smooth $picture --dtype f32 -o $folder/gy.npy --kernel 3 --stride 1 --pad 1 --beta 0.1 &&
         run "$1" "$2" tarn avg $picture --dtype f32 --vjp $folder/gy.npy -o $folder/gradient.txt --kernel 3 --stride 1 --pad 1 &&
         run "$1" "$2" tarn check max k3s2p1 f32 2x3x20x20 >/dev/null || return 1
-    program=$(cat $files | tr -d '\r' | sha256sum | cut -c 1-16)
+    program=$(cat $files | sha256sum | cut -c 1-16)
 }
 
 test_machine() { # test_machine <name> <runner>: sets golden, seeds, kernels, hash, program
