@@ -455,7 +455,7 @@ static bool report(const graph_job *job, const tarn_program *program, tarn_compl
         fputs("}\n", to);
     } else if (!tool_given(job->call, OPTION_QUIET))
         fprintf(to,
-                "%d values, %d steps; beside inputs and outputs %lld bytes at the peak, %lld "
+                "%d values, %d steps; memory besides inputs and outputs: %lld bytes, %lld "
                 "without reuse\n%s",
                 tarn_graph_values(job->file.graph), memory.steps, (long long)memory.arena,
                 (long long)memory.without_reuse,

@@ -106,7 +106,7 @@ static void report(const tool_call *call, const show_data *data, const canvas *d
         return;
     }
     show_text(data, stdout);
-    printf("%s: %d x %d dots\n", path, drawing->width, drawing->height);
+    printf("%s: %d x %d pixels\n", path, drawing->width, drawing->height);
 }
 
 static bool show(const tool_call *call, const show_request *request, tarn_complaint *complaint)

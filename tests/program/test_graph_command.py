@@ -83,7 +83,7 @@ def test_threads_and_families_do_not_matter(good, diamond):
 def test_memory_is_reported(good):
     np.save(good.folder / "x.npy", np.zeros((120, 160), "f4"))
     words = ["graph", "run", GRAPHS / "motion.graph", "--input", "x.npy", "-o", "dx.npy"]
-    assert good(*words).out == ("5 values, 5 steps; beside inputs and outputs 154112 bytes at the peak, "
+    assert good(*words).out == ("5 values, 5 steps; memory besides inputs and outputs: 154112 bytes, "
                                 "230912 without reuse\n")
     assert good(*words[:-2]).out == good(*words).out + "nothing was written: say -o NAME=FILE\n"
     assert good(*words[:-2], "--quiet").out == ""
