@@ -28,7 +28,7 @@
     "Pictures have their channels last and keep their type and colour; so does what is piped from "
     "one tarn into the next. Results are written to a "
     "temporary file "
-    "beside the output, which is renamed when everything is there.\n"
+    "in the folder of the output, which is renamed when everything is there.\n"
     ".SH EXIT STATUS\n"
     ".TP\n.B 0\nDone.\n"
     ".TP\n.B 1\nThe work failed: a bad file, a full disk, a failed check.\n"
