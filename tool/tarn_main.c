@@ -27,7 +27,7 @@ static bool print_about(const char *word)
 {
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return tool_print_help(NULL), true;
-    if (strcmp(word, "--version") == 0)
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0)
         return printf("tarn %s\n", tarn_version()), true;
     if (strcmp(word, "--manual") == 0) /* the source of tarn.1, for the build */
         return tool_print_manual(), true;

@@ -279,6 +279,7 @@ def test_version(good):
     header = (pathlib.Path(SOURCE) / "include/tarn.h").read_text()
     parts = [re.search(f"TARN_VERSION_{p} (\\d+)", header).group(1) for p in ("MAJOR", "MINOR", "PATCH")]
     assert good("--version").out == f"tarn {'.'.join(parts)}\n"
+    assert good("version").out == good("--version").out
 
 
 def test_explain(good):
