@@ -60,6 +60,7 @@ abi() {
     build_abi . build/abi/now
     abidiff --headers-dir1 build/abi/base/include --headers-dir2 include build/abi/before/libtarn.so build/abi/now/libtarn.so ||
         [ $? -eq 4 ] || fail "the ABI is not compatible with that of $base" # 4: additions only
+    echo "the ABI is compatible with that of $base"
 }
 
 case ${1:-} in
