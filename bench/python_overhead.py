@@ -2,7 +2,7 @@
 """What a Python call costs: a tiny pooling and a tiny training step, next to PyTorch's; and large ones,
 next to the C library. docs/python.md shows what it printed.
 
-usage: build/venv/bin/python bench/python_overhead.py     needs numpy; torch if it is there
+usage: build/venv/bin/python bench/python_overhead.py     needs numpy; torch and jax if they are there
 
 The C library is called through ctypes with a plan and buffers made beforehand, so that its call costs
 what it costs in C but for some tenths of a microsecond.
@@ -23,6 +23,12 @@ try:
     import tarn.torch
 except ImportError:
     torch = None
+
+try:
+    import jax
+    import tarn.jax
+except ImportError:
+    jax = None
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -71,6 +77,33 @@ def tiny_steps():
         print(f"{name:32} " + " ".join(f"{r:10.1f}" for r in rows))
 
 
+def jitted_max(pool):
+    """A forward, and a forward with its backward, of max 3x3 stride 2, compiled by JAX."""
+    return jax.jit(pool), jax.jit(jax.grad(lambda x: pool(x).sum()))
+
+
+def of_jax(x):
+    lowest = -numpy.inf
+    return jax.lax.reduce_window(x, lowest, jax.lax.max, (1, 1, 3, 3), (1, 1, 2, 2), "VALID")
+
+
+def jax_calls():
+    """JAX's own pooling, tarn.jax by XLA's foreign functions, and by callbacks."""
+    print(f"\n{'max k3s2 under jax.jit, f32':32} {'JAX':>10} {'compiled':>10} {'callback':>10}   us")
+    for shape in ((1, 1, 8, 8), (1, 64, 56, 56)):
+        tarn.jax.build()
+        x = jax.numpy.asarray(numpy.random.default_rng(1).standard_normal(shape), "float32")
+        ways = [jitted_max(of_jax), jitted_max(lambda x: tarn.jax.max_pool2d(x, 3, 2))]
+        for function in (*ways[0], *ways[1]):
+            function(x)
+        tarn.jax._disconnect()
+        ways.append(jitted_max(lambda x: tarn.jax.max_pool2d(x, 3, 2)))
+        for pass_, words in enumerate(("forward", "gradient")):
+            calls = [lambda f=way[pass_]: f(x).block_until_ready() for way in ways]
+            rows = best(calls, 10, 30)
+            print(f"{words + ' ' + 'x'.join(map(str, shape)):32} " + " ".join(f"{r:10.1f}" for r in rows))
+
+
 class CLibrary:
     """The shared library of build/, as far as this needs it."""
 
@@ -108,6 +141,8 @@ if __name__ == "__main__":
     tiny()
     if torch:
         tiny_steps()
+    if jax:
+        jax_calls()
     if (ROOT / "build" / "libtarn.so").exists():
         large()
     else:

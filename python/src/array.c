@@ -269,6 +269,17 @@ static int refuse_device(const char *name, int type, int id)
     return -1;
 }
 
+/* Complex numbers and booleans by their names, others (8-bit floats, say) by their codes. */
+static int refuse_dlpack_dtype(const module_state *state, const char *name, dlpack_dtype dtype)
+{
+    const char *word = dtype.code == DLPACK_COMPLEX ? "complex numbers"
+                       : dtype.code == DLPACK_BOOL  ? "booleans"
+                                                    : "elements of a type";
+    return raise_status(state, TARN_BAD_DTYPE, -1,
+                        "%s has %s that tarn does not pool (DLPack code %d, %d bits, %d lanes)", name,
+                        word, dtype.code, dtype.bits, dtype.lanes);
+}
+
 static int view_of_dlpack(const module_state *state, const dlpack_tensor *tensor, const char *name,
                           tarn_view *view)
 {
@@ -276,11 +287,7 @@ static int view_of_dlpack(const module_state *state, const dlpack_tensor *tensor
         return refuse_device(name, tensor->device.type, tensor->device.id);
     int dtype = dtype_of_dlpack(tensor->dtype);
     if (dtype < 0)
-        return raise_status(
-            state, TARN_BAD_DTYPE, -1,
-            "%s has elements of the DLPack type (code %d, %d bits, %d lanes), which "
-            "is no dtype of tarn",
-            name, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+        return refuse_dlpack_dtype(state, name, tensor->dtype);
     if (tensor->ndim < 0 || tensor->ndim > TARN_MAX_RANK || (tensor->ndim && !tensor->shape))
         return raise_status(state, TARN_BAD_RANK, -1, "%s has rank %d, not in 0..%d", name,
                             tensor->ndim, TARN_MAX_RANK);

@@ -515,6 +515,7 @@ PyMethodDef functions[] = {
     {"global_", FAST(global), NULL},
     {"pool_saved", FAST(pool_saved), NULL},
     {"vjp_saved", FAST(vjp_saved), NULL},
+    {"jax_core", jax_core_table, METH_NOARGS, NULL},
     {"torch_setup", FAST(torch_setup), NULL},
     {"torch_core", torch_core_table, METH_NOARGS, NULL},
     {"torch_native", FAST(torch_connect), NULL},

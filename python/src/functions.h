@@ -34,6 +34,9 @@ int parse_adaptive(module_state *state, PyObject *const *args, bool recorded, ta
 /* A pool object's descriptor; NULL with TypeError. */
 const tarn_pool *checked_pool(const module_state *state, PyObject *object);
 
+/* A capsule of the functions that the compiled calls of tarn.jax use. (jax_native.c) */
+PyObject *jax_core_table(PyObject *module, PyObject *unused);
+
 /* 0, or -1 with TypeError for a wrong number of arguments. */
 int check_count(Py_ssize_t given, int expected);
 

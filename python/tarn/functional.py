@@ -642,6 +642,22 @@ def _per_axis(value, ndim, name):
     return values
 
 
+def _axis_taps(pool, axis, size):
+    """How many taps the largest window of an axis has."""
+    if pool.window == "sliding":
+        return axis[0]
+    if pool.window == "global":
+        return size
+    rest = size % axis[-1]
+    return size // axis[-1] + (2 if rest > 1 else rest)
+
+
+def _window_taps(pool, shape):
+    """The same for each axis of a pool."""
+    sizes = shape[len(shape) - len(pool.axes):]
+    return [_axis_taps(pool, *pair) for pair in zip(pool.axes, sizes)]
+
+
 def _unpooled_sizes(ndim, shape, kernel_size, stride, padding, output_size):
     """The sizes that pooling with these arguments came from; ``output_size`` may choose another."""
     if len(shape) not in (ndim + 1, ndim + 2):

@@ -10,6 +10,7 @@ _Sizes = int | Sequence[int | None]
 _Ties = Literal["first", "all", "split"]
 
 # With return_indices a pair: the values, and indices of int64 (int32 while JAX has 64-bit types off).
+def build() -> None: ...
 def pool(p: Pool, x: Any) -> Array: ...
 def max_pool1d(input: Any, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
                dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:

@@ -27,7 +27,7 @@ from torch.overrides import handle_torch_function, has_torch_function_unary
 
 from . import _core, torch_build
 from .errors import Error
-from .functional import _unpooled_sizes
+from .functional import _unpooled_sizes, _window_taps
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _transforms_are_active = torch._C._are_functorch_transforms_active
@@ -196,25 +196,10 @@ def _fake_vjp(x, gy, pool):
     return _empty(x.shape, x, _ndim(pool))
 
 
-def _axis_taps(pool, axis, size):
-    """How many taps the largest window of an axis has."""
-    if pool.window == "sliding":
-        return axis[0]
-    if pool.window == "global":
-        return size
-    rest = size % axis[-1]
-    return size // axis[-1] + (2 if rest > 1 else rest)
-
-
-def _taps(pool, shape):
-    sizes = shape[len(shape) - len(pool.axes):]
-    return [_axis_taps(pool, *pair) for pair in zip(pool.axes, sizes)]
-
-
 def _fake_saved(x, pool):
     if not _pool(pool).keeps_winners:
         raise Error(f"{pool!r} keeps no winners: max and min with the tie rule 'first' do")
-    taps = math.prod(_taps(_pool(pool), x.shape))
+    taps = math.prod(_window_taps(_pool(pool), x.shape))
     dtype = torch.uint8 if taps <= 255 else torch.int32 if taps < 2**31 else torch.int64
     return _result(x, pool), _result(x, pool, dtype)
 
@@ -445,7 +430,7 @@ def _winner_indices(winners, size, pool):
     if pool.flat:
         winners = winners.reshape(*winners.shape, *[1] * len(pool.axes))
     rest, index, step = winners.long(), 0, 1
-    for a, taps in reversed(list(enumerate(_taps(pool, size)))):
+    for a, taps in reversed(list(enumerate(_window_taps(pool, size)))):
         _, stride, dilation, lo, _, out = pool.axes[a]
         n, at = size[lead + a], torch.arange(winners.shape[lead + a], device=winners.device)
         start = {"sliding": at * stride - lo, "adaptive": at * n // out, "global": at}[pool.window]

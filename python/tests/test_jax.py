@@ -1,5 +1,9 @@
 """tarn.jax against tarn itself, bit by bit, and its derivatives against JAX's own checks."""
 
+import os
+import subprocess
+import sys
+
 import numpy
 import pytest
 
@@ -24,6 +28,19 @@ POOLS = {
 every_pool = pytest.mark.parametrize("name", POOLS)
 
 
+@pytest.fixture(params=["compiled", "callback"])
+def way(request):
+    """How functions that JAX compiles call tarn."""
+    return take(request.param)
+
+
+def take(way):
+    tarn.jax.build()
+    if way == "callback":
+        tarn.jax._disconnect()
+    return way
+
+
 @pytest.fixture(autouse=True)
 def wide_types():
     jax.config.update("jax_enable_x64", True)
@@ -40,9 +57,9 @@ def draw(*shape, dtype="float64", seed=3):
 
 @every_pool
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("jitted", [False, True])
-def test_bits(name, dtype, jitted):
-    p, wrap = POOLS[name], jax.jit if jitted else lambda f: f
+@pytest.mark.parametrize("way", ["eager", "compiled", "callback"])
+def test_bits(name, dtype, way):
+    p, wrap = POOLS[name], (lambda f: f) if take(way) == "eager" else jax.jit
     if dtype == "bfloat16":
         dtype = jnp.bfloat16
     x, dx = draw(2, 3, 6, 5, dtype=dtype), draw(2, 3, 6, 5, dtype=dtype, seed=4)
@@ -77,7 +94,7 @@ def test_second_derivative_of_lp_is_refused():
 
 
 @every_pool
-def test_vmap(name):
+def test_vmap(name, way):
     p = POOLS[name]
     x, dx = draw(4, 2, 6, 5), draw(4, 2, 6, 5, seed=4)
     f = applied(p)
@@ -131,7 +148,7 @@ def test_every_function_in_every_rank(ndim):
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_indices(wide):
+def test_indices(wide, way):
     jax.config.update("jax_enable_x64", wide)
     x = draw(2, 3, 6, 4, dtype="float32")
     expected = tarn.max_pool2d(x, 2, return_indices=True)
@@ -159,3 +176,60 @@ def test_refusals_come_while_tracing(wrap):
         wrap(lambda x: tarn.jax.lp_pool2d(x, 0.5, 2))(x)
     with pytest.raises(tarn.Error, match="rank"):
         wrap(lambda x: tarn.jax.max_pool2d(x[0], 2))(x)
+
+
+def test_it_can_be_switched_off(tmp_path):
+    """Without a compiler, and where the environment says no, callbacks do the work."""
+    script = ("import jax, jax.numpy as jnp, tarn.jax; f = jax.jit(lambda x: tarn.jax.max_pool2d(x, 2)); "
+              "x = jnp.ones((1, 4, 4)); print('callback' in f.lower(x).as_text(), f(x).sum())")
+    for words in ({"TARN_JAX_NATIVE": "0"}, {"CXX": "no-such-compiler", "TARN_CACHE_DIR": str(tmp_path)}):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                              env={**os.environ, **words})
+        assert done.stdout.split() == ["True", "4.0"], done.stderr
+
+
+def test_the_way_is_taken(way):
+    x = jnp.arange(64.0, dtype="float32").reshape(1, 8, 8)
+    for function in (applied(tarn.MaxPool(2)), jax.grad(lambda x: tarn.jax.avg_pool2d(x, 2).sum())):
+        assert ("callback" in jax.jit(function).lower(x).as_text()) == (way == "callback")
+        assert ("tarn_pool" in jax.jit(function).lower(x).as_text()) == (way == "compiled")
+    empty = jax.jit(applied(tarn.MaxPool(2)))(x[:0])
+    assert empty.shape == (0, 4, 4)
+
+
+@pytest.mark.parametrize("kernel", [3, 17])  # winners of one byte, and of four
+def test_winners_are_the_residuals(kernel, way):
+    p = tarn.MaxPool(kernel, stride=1, padding=kernel // 2)
+    x = draw(2, 3, 8, 8, dtype="float32")
+    gradient = jax.jit(jax.grad(lambda x: (tarn.jax.pool(p, x) ** 2).sum()))
+    text = gradient.lower(x).as_text()
+    assert (f"2x3x8x8xui{8 if kernel == 3 else 32}" in text.replace("xi32", "xui32"))
+    if way == "compiled":  # the backward reads winners and gy, and not x
+        assert text.count("@tarn_pool(%arg0") == 1
+    assert numpy.asarray(gradient(x)).tobytes() == p.vjp(x, 2 * p(x)).tobytes()
+
+
+def test_subnormals_survive(way):
+    """XLA's threads flush them to zero; tarn sets the state of its runs."""
+    x = numpy.full((1, 2, 2), 1e-40, "float32")
+    assert numpy.asarray(jax.jit(applied(tarn.AvgPool(2)))(x)).item() == x[0, 0, 0]
+
+
+def test_threads(way):
+    """In threads of Python, and in those of tarn."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def check(n):
+        x = draw(1, n % 40 + 2, n // 40 + 2, dtype="float32", seed=n)
+        assert (jax.jit(applied(tarn.MaxPool(2)))(x) == tarn.max_pool2d(x, 2)).all()
+
+    with ThreadPoolExecutor(4) as workers:
+        list(workers.map(check, range(40)))
+    x = draw(4, 128, 256, dtype="float32")
+    f = jax.jit(applied(tarn.MaxPool(3, stride=2)))
+    expected = numpy.asarray(f(x))
+    tarn.set_num_threads(2)
+    try:
+        assert (numpy.asarray(f(x)) == expected).all()
+    finally:
+        tarn.set_num_threads(1)
