@@ -276,8 +276,8 @@ static int refuse_dlpack_dtype(const module_state *state, const char *name, dlpa
                        : dtype.code == DLPACK_BOOL  ? "booleans"
                                                     : "elements of a type";
     return raise_status(state, TARN_BAD_DTYPE, -1,
-                        "%s has %s that tarn does not pool (DLPack code %d, %d bits, %d lanes)", name,
-                        word, dtype.code, dtype.bits, dtype.lanes);
+                        "%s has %s that tarn does not pool (DLPack code %d, %d bits, %d lanes)",
+                        name, word, dtype.code, dtype.bits, dtype.lanes);
 }
 
 static int view_of_dlpack(const module_state *state, const dlpack_tensor *tensor, const char *name,

@@ -1,5 +1,5 @@
-/* What tarn._core offers the compiled calls of tarn.jax: C on one side, C++ against XLA's headers on
- * the other. None of it wants the GIL. */
+/* What tarn._core offers the compiled calls of tarn.jax: C on one side, C++ against XLA's headers
+ * on the other. None of it wants the GIL. */
 #ifndef TARN_JAX_NATIVE_H
 #define TARN_JAX_NATIVE_H
 
@@ -22,7 +22,7 @@ typedef enum {
 } jax_pass;
 
 typedef struct {
-    /* A plan for a problem string, with as many threads as the package uses now for such an array. */
+    /* A plan for a problem string, with as many threads as the package now uses for such x. */
     tarn_status (*plan)(const char *problem, tarn_plan **plan, tarn_error *error);
     void (*destroy)(tarn_plan *plan);
     int (*threads)(void); /* what a plan that is made now would have at most */
