@@ -154,8 +154,8 @@ static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size,
     return true;
 }
 
-static void run_boxes(const tarn_problem *p, const tarn_slab *slab, const found_room *r,
-                      const tarn_row_ops *ops)
+__attribute__((noinline)) static void run_boxes(const tarn_problem *p, const tarn_slab *slab,
+                                                const found_room *r, const tarn_row_ops *ops)
 {
     int64_t size[TARN_MAX_SPATIAL], lanes;
     found_box b = {.planes = 1, .winners = r->winners, .lanes_find = r->lanes_find};
@@ -209,17 +209,18 @@ static int64_t cells_before_winners(const tarn_problem *p, int64_t lo, int64_t h
 
 /* The first cells of a slab, whose winners are put into the memory of those behind them, which come
  * after. The slab is left with those that have too few behind them. */
-static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
-                    const tarn_row_ops *ops)
+__attribute__((noinline)) static void lend_gx(const tarn_problem *p, tarn_slab *slab,
+                                              const found_room *r, const tarn_row_ops *ops)
 {
     found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = r->lanes_find};
+    const int64_t few = p->axis[0].adaptive ? 2 : 3; /* fewer cells at a time do not pay */
     if (!is_dense(p, TARN_GX) || p->axis[0].size == 1)
         return;
     for (int a = 1; a < p->spatial; a++)
         b.cells[a] = (range){0, p->axis[a].size};
     for (;; slab->lo = b.cells[0].hi) {
         int64_t n = cells_before_winners(p, slab->lo, slab->hi);
-        if (n == 0 || 2 * n < slab->hi - slab->lo)
+        if (n == 0 || few * n < slab->hi - slab->lo)
             return;
         b.cells[0] = (range){slab->lo, slab->lo + n};
         b.winners =
@@ -234,7 +235,7 @@ static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
  * a single one. Those that these need are copied to the buffer before cells are written; returns
  * the
  * planes that were done, less than all where they do not fit. */
-static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
+__attribute__((noinline)) static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
                            const found_room *r, const tarn_row_ops *ops)
 {
     enum {
@@ -296,6 +297,31 @@ static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t
     return done;
 }
 
+/* A plane whose winners are put into the memory of the next one, which comes after; false if they
+ * do not fit there. */
+__attribute__((noinline)) static bool
+lend_next_plane(const tarn_problem *p, const tarn_tensors *t, int64_t unit, const tarn_slab *slab,
+                bool lanes_find, const tarn_row_ops *ops)
+{
+    found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = lanes_find};
+    int64_t size = p->axis[0].size, windows = p->lanes * p->element_bytes[OPERAND_SAVED],
+            room = size * p->stride[TARN_GX][0] * p->element_bytes[TARN_GX] - ALIGNMENT;
+    if (!is_dense(p, TARN_GX) || size == 1)
+        return false;
+    for (int a = 0; a < p->spatial; a++) {
+        b.cells[a] = (range){0, p->axis[a].size};
+        if (windows > room / p->axis[a].out)
+            return false;
+        windows *= p->axis[a].out;
+    }
+    tarn_slab next;
+    unit += size;
+    next_slab(p, t, size, &unit, unit + 1, &next);
+    b.winners = next.base[TARN_GX] + -(uintptr_t)next.base[TARN_GX] % ALIGNMENT;
+    run_box(p, slab->base, &b, ops);
+    return true;
+}
+
 /* ---- Units ---------------------------------------------------------------------------------- */
 
 static bool fits_whole(const tarn_problem *p, const found_room *r)
@@ -313,6 +339,15 @@ static int64_t planes_together(const tarn_problem *p, const found_room *r, int64
     for (int a = 0; a < p->spatial; a++)
         room /= p->axis[a].out;
     return max_i64(min_i64(room, planes), 1);
+}
+
+/* What is left of a plane goes in boxes of rows, which leave more room on the stack. */
+__attribute__((noinline)) static void find_rest(const tarn_problem *p, const tarn_slab *slab,
+                                                const tarn_row_ops *ops)
+{
+    enum { REST_BYTES = FOUND_BYTES - 2 * ROOM_BESIDE_LANES }; /* that room is taken already */
+    _Alignas(ALIGNMENT) char winners[REST_BYTES];
+    run_boxes(p, slab, &(found_room){winners, REST_BYTES, false}, ops);
 }
 
 static void find_units(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
@@ -333,10 +368,14 @@ static void find_units(const tarn_problem *p, const tarn_tensors *t, int64_t beg
                 b.cells[a] = (range){0, p->axis[a].size};
             run_box(p, slab.base, &b, ops);
             begin += (b.planes - 1) * p->axis[0].size;
-        } else {
-            if (!fits_whole(p, r))
-                lend_gx(p, &slab, r, ops);
+        } else if (fits_whole(p, r)) {
             run_boxes(p, &slab, r, ops);
+        } else if (planes < 2 || !lend_next_plane(p, t, first, &slab, r->lanes_find, ops)) {
+            lend_gx(p, &slab, r, ops);
+            if (r->lanes_find && !p->axis[0].adaptive)
+                find_rest(p, &slab, ops);
+            else
+                run_boxes(p, &slab, r, ops);
         }
     }
 }

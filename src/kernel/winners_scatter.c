@@ -19,7 +19,7 @@
 
 enum {
     AXES = TARN_MAX_SPATIAL + 1, /* planes, and then space */
-    ROOM_BYTES = 32 << 10,
+    ROOM_BYTES = 31 << 10,
     LITTLE_ROOM_BYTES = 13 << 10, /* beside winners that were found */
     ALIGNMENT = 64,
     MOST_WINDOWS = 512, /* of a list, each channel by itself */
