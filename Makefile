@@ -92,9 +92,9 @@ test-machines: ## Test the bits on other machines, in QEMU, Wine and Node (MACHI
 	@tools/setup.sh build machines
 	@tools/machines.sh $(MACHINES)
 
-test-vectors: ## Test the vector kernels with the address sanitizer (slow to build)
+test-vectors: ## Test the vector kernels with the address sanitizer, and clang's with AVX-512 where it runs (slow to build)
 	@tools/setup.sh build test
-	@tools/test.sh asan-vectors
+	@tools/test.sh asan-vectors clang-vectors
 
 test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 	@tools/setup.sh build avx512
@@ -182,7 +182,7 @@ check-pyramid: ## Kill the drivers and workers of pyramids, again and again (KIL
 	@tools/python.sh pyramid $(KILLS)
 
 CASES ?= 100000
-check-differential: ## Random calls beside PyTorch's own: values, indices, gradients, errors (CASES=100000; make test does 7000)
+check-differential: ## Random calls beside PyTorch's own: values, indices, gradients, errors (CASES=100000; make test does 3000)
 	@tools/setup.sh build python
 	@tools/python.sh differential $(CASES)
 

@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=20260, help="seed of the random tests")
-    parser.addoption("--cases", type=int, default=7000, help="cases of the differential test")
+    parser.addoption("--cases", type=int, default=3000, help="cases of the differential test")
     parser.addoption("--kills", type=int, default=2, help="processes that the tests of pyramids kill")
 
 
