@@ -425,6 +425,24 @@ static void test_poisoned_memory(void)
     }
 }
 
+/* As many axes as padding may have, all of them padded. */
+static void test_eight_axes(void)
+{
+    static const char text[] = "x = input f32 2x1x2x1x1x1x2x2\nz = pad x pad=1:0,0,1,0,0,1,0:1,1\n"
+                               "y = unpad z pad=1:0,0,1,0,0,1,0:1,1\nreturn y z";
+    enum { CELLS = 16, PADDED = 3 * 1 * 4 * 1 * 1 * 3 * 3 * 4 };
+    float x[CELLS], y[CELLS], z[PADDED], sum = 0;
+    for (int k = 0; k < CELLS; k++)
+        x[k] = (float)(k + 1);
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    GOOD(tarn_graph_forward(graph, (const void *[]){x}, (void *[]){y, z}, NULL, &error));
+    CHECK(memcmp(x, y, sizeof x) == 0, "unpad does not undo pad");
+    for (int k = 0; k < PADDED; k++)
+        sum += z[k];
+    CHECK(sum == CELLS * (CELLS + 1) / 2, "%g", (double)sum);
+    tarn_graph_destroy(graph);
+}
+
 int main(void)
 {
     test_unused_members();
@@ -437,5 +455,6 @@ int main(void)
     test_drawings();
     test_runs();
     test_poisoned_memory();
+    test_eight_axes();
     return finish_checks();
 }
