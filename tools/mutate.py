@@ -38,7 +38,8 @@ GROUPS = [
     ("src/graph/*", ["test_graph_corners", "test_graph_names", "replay_graph fuzz/corpus/graph", "test_graph_text", "test_graph_limits",
                      "test_graph", "test_exact_graph"]),
     ("src/kernel/*", [*SWEEPS, "test_row_types", "test_row_ops"]),
-    ("src/piece.c src/skip.c", ["test_corners", "test_pieces 2000", "test_kernels 1 skip", "test_errors", "test_pieces 20000", "test_kernels 1 pieces"]),
+    ("src/piece.c src/skip.c", ["test_corners", "test_pieces 2000", "test_kernels 1 skip", "test_errors", "test_pieces 20000",
+                                "test_kernels 1 pieces"]),
     ("src/text.c src/decimal.c", ["replay_problem fuzz/corpus/problem", "test_decimal", "test_text"]),
     ("src/shape.c src/layout.c src/plan.c src/run.c src/helpers.c src/window.h src/checked.h src/executor.c src/error.c src/threads.c "
      "src/dispatch.c",
@@ -108,7 +109,8 @@ def prepare(programs):
     if not (BUILD / "venv").exists():
         (BUILD / "venv").symlink_to(ROOT / "build" / "venv")
     for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_WERROR=ON", "-DTARN_EXAMPLES=OFF",
-                   "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG", "-DTARN_SHORT_TESTS=ON", "-DTARN_AVX512=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+                   "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG", "-DTARN_SHORT_TESTS=ON", "-DTARN_AVX512=OFF",
+                   "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
                   ["cmake", "--build", "build", "--parallel", str(os.cpu_count()), "--target", *programs]):
         done = run(words, cwd=WORK)
         if done.returncode:
