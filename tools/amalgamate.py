@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)".*$')
 SYSTEM = re.compile(r"^\s*#\s*include\s+<([^>]+)>.*$")
-OPTIONS = ["-std=c11", "-D_GNU_SOURCE", "-DTARN_BUILD", f"-I{ROOT}/include"]
+# libclang comes without stdbool.h, and what it cannot parse it drops: members of type bool.
+OPTIONS = ["-std=c11", "-D_GNU_SOURCE", "-DTARN_BUILD", "-Dbool=_Bool", f"-I{ROOT}/include"]
 
 
 class Chunk:
