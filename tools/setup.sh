@@ -199,6 +199,7 @@ for group; do
         need wasi-libc test -e /usr/include/wasm32-wasi/stdlib.h
         need nodejs has node
         ;;
+    mpi) need openmpi-bin has mpirun ;;
     deb)
         need debhelper has dh
         need dpkg-dev has dpkg-buildpackage
