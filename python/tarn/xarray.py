@@ -8,9 +8,11 @@ array([1.5, 5.5, 8.5])
 array([1.5, 5.5, 8.5])
 """
 
+import math
+
 import xarray
 
-from .pools import AvgPool, LpPool, MaxPool, MinPool, SmoothMaxPool
+from .pools import AvgPool, LpPool, MaxPool, MinPool, ModePool, SmoothMaxPool, SumPool
 
 __all__ = ["DataArrayPools"]
 
@@ -19,12 +21,22 @@ _EDGES = {"exact": "exact", "trim": "trim", "keep": "pad"}  # and what coarsen()
 
 def _make_pool(op, windows, keep, options):
     kernel = tuple(windows.values())
-    kinds = {"max": MaxPool, "min": MinPool, "lp": LpPool, "avg": AvgPool, "smooth": SmoothMaxPool}
+    kinds = {"max": MaxPool, "min": MinPool, "avg": AvgPool, "sum": SumPool, "mode": ModePool,
+             "smooth": SmoothMaxPool, "lp": LpPool}
     if op not in kinds:
         raise ValueError(f"op is {op!r}, not one of {', '.join(kinds)}")
     if op in ("avg", "smooth"):  # the mean of what there is
         options = {"count_include_pad": False, **options}
     return kinds[op](kernel, ceil_mode=keep, **options)
+
+
+def _skipping(skip, min_count):
+    if skip is None:
+        if min_count is not None:
+            raise ValueError("min_count goes with skip")
+        return {}
+    skip = math.nan if skip == "nan" else skip
+    return {"skip": skip} if min_count is None else {"skip": skip, "min_count": min_count}
 
 
 @xarray.register_dataarray_accessor("tarn")
@@ -34,16 +46,19 @@ class DataArrayPools:
     def __init__(self, array):
         self._array = array
 
-    def pool(self, op, windows=None, *, edge="exact", coord_func="mean", options=None, **dims):
+    def pool(self, op, windows=None, *, edge="exact", skip=None, min_count=None,
+             coord_func="mean", options=None, **dims):
         """Pools blocks, as ``coarsen()`` lays them out; lazily if the data is a dask array.
 
-        ``op`` is "max", "min", "avg", "smooth" or "lp". ``windows`` or keywords say the length of
-        the window on each dimension. ``edge`` says what becomes of cells that are left over at the
-        end: "exact" refuses them, "trim" drops them, "keep" makes a smaller window of them.
-        Coordinates are reduced by ``coord_func``, by their mean unless told. ``options`` go to the
-        pool: ``{"beta": 3}``.
+        ``op`` is "max", "min", "avg", "sum", "mode" (integers), "smooth" or "lp". ``windows`` or
+        keywords say the length of the window on each dimension. ``edge`` says what becomes of cells that are
+        left over at the end: "exact" refuses them, "trim" drops them, "keep" makes a smaller window
+        of them. Cells that equal ``skip``, "nan" or a number, do not count; where fewer than
+        ``min_count`` (1) do, the result is ``skip``. Coordinates are reduced by ``coord_func``, by
+        their mean unless told. ``options`` go to the pool: ``{"beta": 3}``.
         """
         windows = {**(windows or {}), **dims}
+        options = {**(options or {}), **_skipping(skip, min_count)}
         array = self._array
         if edge not in _EDGES:
             raise ValueError(f"edge is {edge!r}, not one of {', '.join(_EDGES)}")
@@ -54,7 +69,7 @@ class DataArrayPools:
                 raise ValueError(f"dimension {dim!r} has size {array.sizes[dim]}, which windows of "
                                  f"{length} do not fill: say edge='trim' or edge='keep'")
         moved = array.transpose(..., *windows)
-        pool = _make_pool(op, windows, edge == "keep", options or {})
+        pool = _make_pool(op, windows, edge == "keep", options)
         data = moved.variable.data
         if hasattr(data, "__dask_graph__"):
             from . import dask

@@ -99,12 +99,36 @@ def test_accessor(edge, chunks):
     assert other.dims == ("x", "y") and other.shape == (21, made.shape[0])
 
 
+@pytest.mark.parametrize("chunks", (None, {"y": 5, "x": 4}))
+def test_accessor_skips(chunks):
+    import tarn.xarray  # noqa: F401
+    x = X.copy()
+    x[:5, 3:9] = numpy.nan
+    a = xarray.DataArray(x, dims=("y", "x"))
+    labels = xarray.DataArray((X * 2).astype("int16"), dims=("y", "x"))
+    if chunks:
+        a, labels = a.chunk(chunks), labels.chunk(chunks)
+    for least in (1, 9):
+        made = a.tarn.pool("avg", y=5, x=4, edge="keep", skip="nan", min_count=least).values
+        pool = tarn.AvgPool((5, 4), ceil_mode=True, count_include_pad=False, skip=numpy.nan,
+                            min_count=least)
+        assert made.tobytes() == pool(x).tobytes()
+    blocks = a.coarsen(y=5, x=4, boundary="pad")
+    numpy.testing.assert_allclose(a.tarn.pool("avg", y=5, x=4, edge="keep", skip="nan"), blocks.mean(),
+                                  rtol=1e-5, atol=1e-6)
+    numpy.testing.assert_allclose(a.tarn.pool("sum", y=3, x=7, skip=numpy.nan),
+                                  tarn.SumPool((3, 7), skip=numpy.nan)(x))
+    made = labels.tarn.pool("mode", y=3, x=7, skip=0).values
+    assert made.tobytes() == tarn.ModePool((3, 7), skip=0)(labels.values).tobytes()
+
+
 def test_accessor_errors():
     import tarn.xarray  # noqa: F401
     a = xarray.DataArray(X, dims=("y", "x"))
     for match, call in [("do not fill", lambda: a.tarn.pool("avg", y=5)),
                         ("not one of the dimensions", lambda: a.tarn.pool("avg", z=5)),
                         ("edge is 'wrap'", lambda: a.tarn.pool("avg", y=3, edge="wrap")),
+                        ("min_count goes with skip", lambda: a.tarn.pool("avg", y=3, min_count=2)),
                         ("op is 'median'", lambda: a.tarn.pool("median", y=3))]:
         with pytest.raises(ValueError, match=match):
             call()
