@@ -15,7 +15,7 @@ import zarr
 import tarn
 import tarn.pyramid
 from tarn.pyramid import RequestError, WorkError, command, driver, journal, plan, source, write
-from tarn.pyramid.chunks import Foreign, open_array
+from tarn.pyramid.chunks import Foreign, loaded, open_array
 
 DTYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
 
@@ -383,6 +383,14 @@ def test_damaged_shards(tmp_path, damage, words):
 
 
 # ---- Memory -------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_cut_short_is_an_error(tmp_path):
+    (tmp_path / "cells").write_bytes(bytes(10))
+    with open(tmp_path / "cells", "rb") as file:
+        assert loaded(file, 4, 6).tolist() == [0] * 6
+        with pytest.raises(ValueError, match="ends after 10 bytes"):
+            loaded(file, 4, 7)
 
 
 def test_parts_fit_the_budget(tmp_path):

@@ -1,6 +1,6 @@
 """Zarr arrays on local disks, read and written chunk by chunk in the thread that asks.
 
-zarr's own path through its event loop takes longer than the work. Here a chunk is one mapping of its
+zarr's own path through its event loop takes longer than the work. Here a chunk is one read of its
 file and one call of numcodecs. Known are arrays of v2 and v3 whose cells are plain bytes, as they are
 or packed by zstd, gzip or blosc, in shards or not; what else a source may be is left to zarr.
 """
@@ -11,7 +11,6 @@ import gzip
 import itertools
 import json
 import math
-import mmap
 import os
 import threading
 
@@ -22,7 +21,7 @@ import zarr
 
 PARTIAL = ".partial"  # how files end that are not finished
 ABSENT = 2**64 - 1  # offset and size, in a shard's index, of a chunk of fill values
-COPIED_BYTES = 1 << 20
+COPIED_BYTES = 256 << 10  # at a time: they stay in the cache
 
 
 def open_array(folder):
@@ -138,8 +137,8 @@ class Chunks:
         return os.path.join(self.folder, self._key(unit))
 
     def read(self, box):
-        """The cells of `box`, a tuple of (start, stop): where they lie in the file, if they do, or
-        in memory of this thread that the next call uses again."""
+        """The cells of `box`, a tuple of (start, stop), in memory of this thread that the next call
+        uses again."""
         number = tuple(a // n for (a, _), n in zip(box, self.chunk))
         if not self._codecs and self._stored.isnative and \
                 all((i * n, (i + 1) * n) == span for i, n, span in zip(number, self.chunk, box)):
@@ -186,7 +185,7 @@ class Chunks:
             if offset + count > size:
                 raise ValueError("the shard ends before a chunk does")
             size = count
-        data = mapped(file, offset, size)
+        data = loaded(file, offset, size)
         for codec in reversed(self._codecs):
             data = codec.decode(data)
         cells = numpy.frombuffer(data, self._stored)
@@ -256,7 +255,7 @@ class Chunks:
         with whole_file(self.path(unit)) as file, source._unit_file(unit) as found:
             if found is not None:
                 for start in range(0, found[1], COPIED_BYTES):
-                    file.write(mapped(found[0], start, min(COPIED_BYTES, found[1] - start)))
+                    file.write(loaded(found[0], start, min(COPIED_BYTES, found[1] - start)))
         return file.facts()
 
 
@@ -293,13 +292,16 @@ def scratch(name, shape, dtype):
     return held[:size].view(dtype).reshape(shape)
 
 
-def mapped(file, offset, size):
-    """Bytes of a file, not copied."""
-    if not size:
-        return numpy.empty(0, numpy.uint8)
-    start = offset % mmap.ALLOCATIONGRANULARITY
-    held = mmap.mmap(file.fileno(), start + size, access=mmap.ACCESS_READ, offset=offset - start)
-    return numpy.frombuffer(held, numpy.uint8, size, start)
+def loaded(file, offset, size):
+    """Bytes of a file, in memory of this thread that the next call uses again. They are not mapped:
+    mapping and unmapping stops all threads, and a file that is cut short would end the process."""
+    data = left = scratch("file", [size], numpy.uint8)
+    while left.size:
+        count = os.preadv(file.fileno(), [left], offset + size - left.size)
+        if not count:
+            raise ValueError(f"the file ends after {offset + size - left.size} bytes")
+        left = left[count:]
+    return data
 
 
 # ---- Files --------------------------------------------------------------------------------------
