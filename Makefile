@@ -118,7 +118,7 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	        -artifact_prefix=build/fuzz/found/ build/fuzz/found/$$target fuzz/corpus/$$target; \
 	done; echo 'no findings'
 
-check-long: check-sweeps check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-mpi check-differential check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
+check-long: check-sweeps check-sanitizers check-valgrind test-vectors fuzz check-static check-coverage check-mutation check-pieces check-dask check-pyramid check-mpi check-differential check-reproducible ## All the long checks of docs/testing.md, one after the other (hours)
 
 SEEDS ?= 2 3 4 5 6 7 8 9 10 11
 check-sweeps: ## Kernels against the specification with other random numbers than make test has (SEEDS="2 3": these)
