@@ -67,8 +67,6 @@ typedef enum {
     KEYS
 } tarn_key;
 
-/* What a row of floats holds that KEY_F32 to KEY_BF16 cannot order: a NaN, or a -0. */
-
 /* How a dtype is compared. For min, the order is reversed. */
 static inline tarn_key key_of(tarn_dtype dtype, bool by_order)
 {

@@ -154,8 +154,8 @@ static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size,
     return true;
 }
 
-__attribute__((noinline)) static void run_boxes(const tarn_problem *p, const tarn_slab *slab,
-                                                const found_room *r, const tarn_row_ops *ops)
+static void run_boxes(const tarn_problem *p, const tarn_slab *slab, const found_room *r,
+                      const tarn_row_ops *ops)
 {
     int64_t size[TARN_MAX_SPATIAL], lanes;
     found_box b = {.planes = 1, .winners = r->winners, .lanes_find = r->lanes_find};
@@ -209,8 +209,8 @@ static int64_t cells_before_winners(const tarn_problem *p, int64_t lo, int64_t h
 
 /* The first cells of a slab, whose winners are put into the memory of those behind them, which come
  * after. The slab is left with those that have too few behind them. */
-__attribute__((noinline)) static void lend_gx(const tarn_problem *p, tarn_slab *slab,
-                                              const found_room *r, const tarn_row_ops *ops)
+static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
+                    const tarn_row_ops *ops)
 {
     found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = r->lanes_find};
     const int64_t few = p->axis[0].adaptive ? 2 : 3; /* fewer cells at a time do not pay */
@@ -235,7 +235,7 @@ __attribute__((noinline)) static void lend_gx(const tarn_problem *p, tarn_slab *
  * a single one. Those that these need are copied to the buffer before cells are written; returns
  * the
  * planes that were done, less than all where they do not fit. */
-__attribute__((noinline)) static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
+static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
                            const found_room *r, const tarn_row_ops *ops)
 {
     enum {
@@ -299,9 +299,8 @@ __attribute__((noinline)) static int64_t find_planes(const tarn_problem *p, cons
 
 /* A plane whose winners are put into the memory of the next one, which comes after; false if they
  * do not fit there. */
-__attribute__((noinline)) static bool
-lend_next_plane(const tarn_problem *p, const tarn_tensors *t, int64_t unit, const tarn_slab *slab,
-                bool lanes_find, const tarn_row_ops *ops)
+static bool lend_next_plane(const tarn_problem *p, const tarn_tensors *t, int64_t unit,
+                            const tarn_slab *slab, bool lanes_find, const tarn_row_ops *ops)
 {
     found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = lanes_find};
     int64_t size = p->axis[0].size, windows = p->lanes * p->element_bytes[OPERAND_SAVED],
