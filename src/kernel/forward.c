@@ -411,10 +411,10 @@ static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
             plan->p->stride[plan->written[k]][row] * plan->p->element_bytes[plan->written[k]];
 }
 
-static void set_plan(forward_plan *plan, char *const *base, bool by_order)
+static void plan_with(forward_plan *plan, const tarn_row_ops *ops, char *const *base, bool by_order)
 {
     const tarn_problem *p = plan->p;
-    plan->ops = plan->widest;
+    plan->ops = ops;
     plan->sums = p->op == TARN_AVG;
     plan->columns = &p->axis[p->spatial - 1];
     plan->row_axis = p->spatial - 2;
@@ -430,6 +430,18 @@ static void set_plan(forward_plan *plan, char *const *base, bool by_order)
     set_shortcuts(plan);
     set_tiles(plan);
     plan->write_ops = plan->across == ACROSS_TURNED ? narrowest(plan->ops) : plan->ops;
+}
+
+/* Shorter vectors have fewer rows or channels to a tile: windows may fit them that do not fit the
+ * widest. */
+static void set_plan(forward_plan *plan, char *const *base, bool by_order)
+{
+    const tarn_row_ops *ops = plan->widest;
+    plan_with(plan, ops, base, by_order);
+    while (plan->across == ACROSS_WIDE && (ops = ops->narrower) != NULL)
+        plan_with(plan, ops, base, by_order);
+    if (plan->across == ACROSS_WIDE)
+        plan_with(plan, plan->widest, base, by_order);
 }
 
 /* Lays the scratch rows out. */
