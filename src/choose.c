@@ -347,7 +347,7 @@ static double columns_read_again(const tarn_problem *problem)
 static double worth_of_row_step(const tarn_problem *problem, bool codes)
 {
     static const float worth[WAYS][3] = {/* values, winners, sums */
-                                         [CHANNELS] = {3, 3, 2.5f},
+                                         [CHANNELS] = {6, 6, 6},
                                          [SLIDING_CHANNELS] = {1.5f, 2.1f, 1.2f},
                                          [SLIDING] = {1, 1.3f, 0.58f},
                                          [FEW_CHANNELS] = {10, 10, 6},
