@@ -21,11 +21,14 @@ PASSES = {"fwd": "values", "train": "values and winners", "indices": "values and
 
 
 def machines():
-    """(name of the CPU, facts of its runs, their rows): all seeds of a machine together."""
-    for folder in sorted((ROOT / "bench" / "results").iterdir()):
+    """(facts of a machine's runs, their seeds, their rows): all seeds of a machine together. Its note.txt says what is not true of the
+    present kernels; machines that have one come last."""
+    for folder in sorted((ROOT / "bench" / "results").iterdir(), key=lambda folder: ((folder / "note.txt").exists(), folder)):
         runs = [read(path) for path in sorted(folder.glob("population-*.csv"))]
         if runs:
             facts = dict(fact.split(": ", 1) for fact in runs[0][0])
+            note = folder / "note.txt"
+            facts["note"] = note.read_text(encoding="utf-8").strip() if note.exists() else ""
             seeds = [re.search(r"seed (\w+), (\d+) problems", dict(f.split(": ", 1) for f in facts_)["population"]).groups()
                      for facts_, _ in runs]
             yield facts, seeds, [row for _, rows in runs for row in rows]
@@ -56,7 +59,7 @@ def bound_row(rows, name):
 def caption(facts, seeds):
     drawn = ", ".join(f"{count} of seed {seed}" for seed, count in seeds)
     return f"{facts['cpu']}, one thread, {facts['compiler']}, PyTorch {facts['PyTorch']}, " \
-           f"oneDNN {facts['oneDNN'].split()[0]}; problems: {drawn}."
+           f"oneDNN {facts['oneDNN'].split()[0]}; problems: {drawn}.{' ' * bool(facts['note'])}{facts['note']}"
 
 
 def peers(names):
@@ -68,8 +71,10 @@ def peers(names):
 
 
 def headline(names):
-    """A sentence for each machine: what a reader of one line should know."""
+    """A sentence for each machine: what a reader of one line should know, of the present kernels."""
     for facts, _, rows in machines():
+        if facts["note"]:
+            continue
         found = {name: peer_row(rows, name) for name in names}
         compared, lost = (sum(row[column] for row in found.values()) for column in (4, 5))
         problems = len(there(row.over("torch") for row in of_pass(rows, "fwd") if row.dtype == "f32"))
