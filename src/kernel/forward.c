@@ -26,14 +26,6 @@ static int64_t round_up(int64_t n, int64_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-static int64_t count_taps(const tarn_problem *p)
-{
-    int64_t taps = 1;
-    for (int a = 0; a < p->spatial; a++)
-        taps *= p->axis[a].kernel;
-    return taps;
-}
-
 static void set_key(forward_plan *plan, bool by_order)
 {
     static const tarn_core cores[KEYS] = {CORE_I8,  CORE_I16, CORE_I32, CORE_I64,
@@ -418,7 +410,7 @@ static void plan_with(forward_plan *plan, const tarn_row_ops *ops, char *const *
     plan->sums = p->op == TARN_AVG;
     plan->columns = &p->axis[p->spatial - 1];
     plan->row_axis = p->spatial - 2;
-    plan->taps = count_taps(p);
+    plan->taps = taps_of(p);
     plan->codes =
         !plan->sums && (by_order || base[OPERAND_SAVED] || base[TARN_INDICES] || base[TARN_DY]);
     set_core(plan, by_order);

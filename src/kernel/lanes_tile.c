@@ -72,8 +72,7 @@ static void set_cells(lanes_state *s, lanes_box *box)
 /* ---- The tile ------------------------------------------------------------------------------- */
 
 /* From which axis on a box is one run of elements, where each axis steps over all that the next
- * ones
- * have; `first` is the least that is asked for. */
+ * ones have; `first` is the least that is asked for. */
 static int run_axis(const tarn_problem *p, int operand, const int64_t *n, int64_t channels,
                     int first)
 {

@@ -230,11 +230,9 @@ static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
     }
 }
 
-/* All winners of some planes at once, in the memory of the last cells: of the last planes, or
- * units of
- * a single one. Those that these need are copied to the buffer before cells are written; returns
- * the
- * planes that were done, less than all where they do not fit. */
+/* All winners of some planes at once, in the memory of the last cells: of the last planes, or units
+ * of a single one. Those that these need are copied to the buffer before cells are written; returns
+ * the planes that were done, less than all where they do not fit. */
 static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
                            const found_room *r, const tarn_row_ops *ops)
 {
