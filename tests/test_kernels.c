@@ -1422,7 +1422,8 @@ static void sweep_found(void)
 static int64_t realistic_axis(test_case *c, int a, int64_t size)
 {
     static const int64_t kernels[] = {2, 2, 3, 3, 3, 5, 4, 7, 10, 12};
-    int64_t kernel = kernels[rng_next(&random_state) % 10], steps[] = {kernel, kernel + 1, 1, 1, 2, 3};
+    int64_t kernel = kernels[rng_next(&random_state) % 10];
+    const int64_t steps[] = {kernel, kernel + 1, 1, 1, 2, 3};
     int64_t dilation = rng_next(&random_state) % 6 ? 1 : rng_range(&random_state, 2, 3);
     while ((kernel - 1) * dilation >= size)
         dilation = 1, kernel = min_i64(kernel - 1, size);
@@ -1441,10 +1442,14 @@ static void sweep_realistic(int cases)
         int64_t side = (int64_t[]){3000, 150, 30}[spatial - 1], elements = 1, taps = 1;
         int64_t shape[4] = {rng_range(&random_state, 1, rng_next(&random_state) % 3 ? 40 : 300)};
         for (int a = 1; a <= spatial; a++)
-            elements *= shape[a] = rng_range(&random_state, 1, rng_next(&random_state) % 2 ? 20 : side);
+            elements *= shape[a] =
+                rng_range(&random_state, 1, rng_next(&random_state) % 2 ? 20 : side);
         shape[0] = max_i64(1, min_i64(shape[0], MOST_ELEMENTS / elements));
         uint64_t kind = rng_next(&random_state) % 8;
-        test_case c = shaped_case(kind == 0 ? TARN_GLOBAL : kind == 1 ? TARN_ADAPTIVE : TARN_SLIDING,
+        tarn_window window = kind == 0   ? TARN_GLOBAL
+                             : kind == 1 ? TARN_ADAPTIVE
+                                         : TARN_SLIDING;
+        test_case c = shaped_case(window,
                                   (tarn_dtype)(rng_next(&random_state) % 2
                                                    ? TARN_F32
                                                    : rng_next(&random_state) % TARN_DTYPES),
@@ -1459,7 +1464,9 @@ static void sweep_realistic(int cases)
         c.pool.op = (tarn_op)(rng_next(&random_state) % 3);
         c.pool.count_include_pad = rng_next(&random_state) % 2;
         c.seed = rng_next(&random_state);
-        c.values = rng_next(&random_state) % 4 ? PLAIN : (pattern)(rng_next(&random_state) % PATTERNS);
+        c.values = PLAIN;
+        if (rng_next(&random_state) % 4 == 0)
+            c.values = (pattern)(rng_next(&random_state) % PATTERNS);
         c.in_layout = c.out_layout = rng_next(&random_state) % 3 ? LAST : DENSE;
         run_case(&c);
         done++;
