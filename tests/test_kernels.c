@@ -1399,6 +1399,7 @@ static void sweep_found(void)
         "max d8 global ties=all f64 3x3x3x3x3x3x3x3",
         "max d1 k3s2 f32 1x2x5000 last",    "min d2 k3s2p1 f16 1x2x40x90 last",
         "max d3 k5s1p2e3 f32 1x8x20x20x12 last", /* channels that boxes must not cut */
+        "max k17s1p8 bf16 2x56x56", /* winners that the next plane has no room for */
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)
