@@ -281,44 +281,20 @@ static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vecto
     return least > 0 ? least : 1e30; /* it does not fit */
 }
 
-/* What rows do: they fold one axis after the other, on each the taps of all cells that the next
- * ones read. Short rows and dilated windows take more, adaptive ones are done row by row; rows that
- * are kept for outer axes, and numbers of taps that are wider than values, take twice as much. */
-static double rows_steps(const tarn_problem *problem, bool codes, int64_t vector)
-{
-    enum { ROW = 4, ROW_ALONE = 40 };
-    int64_t core = problem->element_bytes[TARN_X], bits = 8 * core;
-    double taps = 0, cells = 1, bytes = (double)(problem->lanes * problem->element_bytes[TARN_X]);
-    double row = bytes * (double)problem->axis[problem->spatial - 1].out;
-    bool even = true, alone = false;
-    while (codes && bits < 32 && taps_of(problem) >> bits != 0)
-        bits *= 2;
-    for (int a = problem->spatial - 1; a >= 0; a--) {
-        const tarn_axis *axis = &problem->axis[a];
-        bool slides = !axis->adaptive && axis->stride == 1;
-        bool idle = a + 1 == problem->spatial && bytes >= 16 && !slides;
-        taps += (double)axis->kernel * cells * (idle ? idle_lanes((int64_t)bytes, vector) : 1);
-        cells *= (double)axis->size / (double)axis->out;
-        even &= axis->adaptive || axis->dilation == 1;
-        alone |= axis->adaptive && axis->out > 1;
-    }
-    return (taps + cells + (alone ? ROW_ALONE : ROW) * (double)vector / row) * (even ? 1 : 1.75) *
-           (problem->spatial > 2 ? 2 : 1) * (double)(bits / 8 / core);
-}
-
 /* How rows fold windows along the last axis. */
 typedef enum {
     CHANNELS,
     SLIDING_CHANNELS,
     SLIDING,
-    FEW_CHANNELS,
     EVERY_SECOND,
+    PICKED,
     TURNED,
     WAYS
 } way;
 
 static way way_across(const tarn_problem *problem)
 {
+    enum { MOST_PICKED = 64 }; /* as set_across() in forward.c has it */
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
     int64_t bytes = problem->element_bytes[TARN_X];
     int64_t term = problem->op == TARN_AVG ? 4 : 1; /* bytes that elements are converted to */
@@ -326,11 +302,63 @@ static way way_across(const tarn_problem *problem)
     bool lone = axis->out == 1 && (problem->spatial == 1 || bytes < 4);
     if (problem->lanes * max_i64(bytes, term) >= 16)
         return !axis->adaptive && axis->stride == 1 && axis->out > 1 ? SLIDING_CHANNELS : CHANNELS;
-    if (!axis->adaptive && !lone && (axis->stride == 1 || axis->out == 1))
+    if (axis->adaptive || lone || axis->stride > MOST_PICKED)
+        return TURNED;
+    if (axis->stride == 1 || axis->out == 1)
         return SLIDING;
-    if (problem->lanes > 1)
-        return FEW_CHANNELS;
-    return axis->stride == 2 && !axis->adaptive ? EVERY_SECOND : TURNED;
+    return axis->stride == 2 && problem->lanes == 1 ? EVERY_SECOND : PICKED;
+}
+
+/* What rows do along the last axis. Windows slide by one pixel, also those of other strides, of which
+ * some are picked then; many taps are doubled. Pixels of a vector or more are folded one by one. */
+static double across_steps(const tarn_problem *problem, way across, int64_t vector)
+{
+    enum { MOST_SHIFTED = 16 };
+    const double PICK = 1.5;
+    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
+    int64_t pixel = problem->lanes * problem->element_bytes[TARN_X];
+    double taps = (double)axis->kernel;
+    if (across == CHANNELS)
+        return taps * idle_lanes(pixel, vector);
+    if (axis->kernel > MOST_SHIFTED)
+        for (taps = 0; (INT64_C(1) << (int)(taps / 2)) < axis->kernel;)
+            taps += 2;
+    return across == PICKED
+               ? taps * (double)axis->stride + PICK * (double)vector / (double)pixel
+               : taps;
+}
+
+/* What rows do in all: one axis after the other, on each the taps of all cells that the next ones
+ * read. Rows are kept for the windows below, but not for those of outer axes: there, taps multiply.
+ * Short rows and dilated windows take more, adaptive ones are done row by row; numbers of taps that
+ * are wider than values take twice as much. */
+static double rows_steps(const tarn_problem *problem, bool codes, way across, int64_t vector)
+{
+    enum { ROW = 3, ROW_ALONE = 40 };
+    int64_t core = problem->element_bytes[TARN_X], bits = 8 * core;
+    int last = problem->spatial - 1;
+    double taps = across_steps(problem, across, vector), cells = 1, outer = 0;
+    double row = (double)(problem->lanes * core * problem->axis[last].out);
+    bool even = true, alone = false;
+    while (codes && bits < 32 && taps_of(problem) >> bits != 0)
+        bits *= 2;
+    for (int a = 0; a + 1 < last; a++)
+        outer = (outer + 1) * (double)problem->axis[a].kernel;
+    for (int a = last; a >= 0; a--) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (a + 1 == last)
+            taps += (double)axis->kernel * cells;
+        if (a + 2 >= last)
+            cells *= (double)axis->size / (double)axis->out;
+        if (a + 2 == last)
+            taps += outer * cells / ((double)axis->size / (double)axis->out);
+        even &= axis->adaptive || axis->dilation == 1;
+        alone |= axis->adaptive && axis->out > 1;
+    }
+    const tarn_axis *below = &problem->axis[max_i64(last - 1, 0)];
+    double calls = 1 + outer * (double)below->size / (double)below->out;
+    return (taps + cells + (alone ? ROW_ALONE : ROW) * calls * (double)vector / row) *
+           (even ? 1 : 1.8) * (double)(bits / 8 / core);
 }
 
 /* Tiles of few columns, as wide pixels have, read again what their windows share with others. */
@@ -344,20 +372,18 @@ static double columns_read_again(const tarn_problem *problem)
 }
 
 /* How many steps of lanes take as long as one of rows: measured on random problems. */
-static double worth_of_row_step(const tarn_problem *problem, bool codes)
+static double worth_of_row_step(const tarn_problem *problem, bool codes, way across)
 {
     static const float worth[WAYS][3] = {/* values, winners, sums */
-                                         [CHANNELS] = {6, 6, 6},
-                                         [SLIDING_CHANNELS] = {1.5f, 2.1f, 1.2f},
-                                         [SLIDING] = {1, 1.3f, 0.58f},
-                                         [FEW_CHANNELS] = {10, 10, 6},
-                                         [EVERY_SECOND] = {1.1f, 1, 0.5f},
-                                         [TURNED] = {1.5f, 1.6f, 1.35f}};
+                                         [CHANNELS] = {1.9f, 3.4f, 6},
+                                         [SLIDING_CHANNELS] = {1, 1.5f, 1.2f},
+                                         [SLIDING] = {1.15f, 1.6f, 0.46f},
+                                         [EVERY_SECOND] = {1.1f, 1, 0.83f},
+                                         [PICKED] = {0.46f, 0.52f, 0.42f},
+                                         [TURNED] = {1.9f, 2.6f, 1.35f}};
     bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
-    way across = way_across(problem);
     return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1) *
            (across == SLIDING_CHANNELS ? columns_read_again(problem) : 1) *
-           (across == SLIDING_CHANNELS && problem->spatial > 2 ? 1.6 : 1) *
            (across == SLIDING_CHANNELS && problem->element_bytes[TARN_X] == 1 ? 2 : 1);
 }
 
@@ -366,7 +392,7 @@ static double worth_of_row_step(const tarn_problem *problem, bool codes)
  * are folded down to one. */
 static double long_steps(const tarn_problem *problem, bool codes, int64_t vector)
 {
-    enum { RUN = 10, WINDOW = 20, FIND = 25 };
+    enum { RUN = 13, WINDOW = 20, FIND = 25 };
     bool sums = problem->op == TARN_AVG;
     int64_t bytes = problem->element_bytes[TARN_X];
     double taps = (double)taps_of(problem), runs = 1;
@@ -391,7 +417,8 @@ typedef struct {
 
 static double cost_of_rows(const tarn_problem *problem, bool codes, int64_t vector)
 {
-    return worth_of_row_step(problem, codes) * rows_steps(problem, codes, vector);
+    way across = way_across(problem);
+    return worth_of_row_step(problem, codes, across) * rows_steps(problem, codes, across, vector);
 }
 
 static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_t vector)

@@ -250,6 +250,7 @@ tarn_status tarn_plan_init(tarn_plan *plan, const tarn_pool *pool, const tarn_vi
     if ((status = check_options(options, error)) ||
         (status = tarn_check_pool(pool, x, &plan->problem, error)))
         return status;
+    tarn_slide_even_windows(&plan->problem);
     for (int pass = 0; pass < TARN_PASSES; pass++)
         plan->kernel[pass] = NULL;
     set_element_bytes(&plan->problem);

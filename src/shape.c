@@ -320,6 +320,20 @@ tarn_status tarn_check_pool(const tarn_pool *pool, const tarn_view *x, tarn_prob
     return check_products(problem, error);
 }
 
+void tarn_slide_even_windows(tarn_problem *problem)
+{
+    for (int a = 0; a < problem->spatial; a++) {
+        tarn_axis *axis = &problem->axis[a];
+        if (!axis->adaptive || axis->whole % axis->windows != 0)
+            continue;
+        axis->adaptive = false;
+        axis->stride = axis->kernel;
+        axis->dilation = 1;
+        drop_unused_steps(axis);
+        solve_for_windows(axis);
+    }
+}
+
 void tarn_output_shape(const tarn_pool *pool, const tarn_view *x, const tarn_problem *problem,
                        tarn_view *y)
 {

@@ -80,7 +80,8 @@ static bool is_native(const forward_plan *plan)
     return !plan->look_up && plan->flip == 0 && plan->key <= KEY_F64;
 }
 
-/* Padded columns that n outputs read. */
+/* Padded columns that n outputs read. All outputs have whole rows, which follow each other in
+ * memory, if few cells are left over. */
 static int64_t columns_of(const tarn_axis *axis, int64_t n)
 {
     /* window o ends before (o+1)*size/out + 1, and begins after o*size/out - 1 */
@@ -89,7 +90,10 @@ static int64_t columns_of(const tarn_axis *axis, int64_t n)
     int64_t columns;
     bool fits = checked_mul(n - 1, axis->stride, &columns) &&
                 checked_add(columns, (axis->kernel - 1) * axis->dilation + 1, &columns);
-    return fits ? columns : INT64_MAX;
+    if (!fits)
+        return INT64_MAX;
+    int64_t row = axis->lo + axis->size;
+    return n == axis->out && row > columns && row - columns <= row / 8 ? row : columns;
 }
 
 /* Channels that go together, in bytes: all, if a tile of all then has as many outputs as its
@@ -125,22 +129,27 @@ static void suit_channels(forward_plan *plan)
 /* Pixels go together if that suits what is done across. */
 static void set_across(forward_plan *plan)
 {
+    enum { MOST_PICKED = 64 }; /* of more columns, one is all that is wanted */
     const tarn_axis *axis = plan->columns;
     bool one_by_one = slides_by_one(axis), few = axis->kernel <= MOST_LISTED;
     bool lists = axis->adaptive || (!few && plan->sums) || axis->kernel > 2 * MOST_LISTED;
     if (plan->group > 1 && !one_by_one)
         suit_channels(plan);
     int64_t lanes = plan->group, most = block_bytes(plan) / plan->bytes;
-    plan->channels = lanes >= plan->lanes || one_by_one ? min_i64(lanes, most) : 1;
+    bool narrow = lanes < plan->lanes && !axis->adaptive && axis->out > 1 &&
+                  axis->stride <= MOST_PICKED;
+    plan->channels = lanes >= plan->lanes || one_by_one || narrow ? min_i64(lanes, most) : 1;
     plan->lists = lists;
+    plan->picks = false;
     bool slides = one_by_one && axis->out > 1 && (lists || plan->channels == lanes);
     if (plan->channels >= plan->lanes)
         plan->across = slides ? ACROSS_SLIDE : lists ? ACROSS_LISTS : ACROSS_PIXELS;
-    else if (one_by_one && axis->out > 1)
-        plan->across = ACROSS_SLIDE;
     else if (plan->channels == 1 && !lists && axis->stride == 2 && axis->out > 1)
         plan->across = ACROSS_STRIDE2;
-    else
+    else if (narrow) {
+        plan->across = ACROSS_SLIDE;
+        plan->picks = axis->stride > 1;
+    } else
         plan->across = plan->channels == 1 ? ACROSS_TURNED : ACROSS_LISTS;
 }
 
@@ -163,7 +172,8 @@ static void set_shortcuts(forward_plan *plan)
     int64_t bytes = p->element_bytes[plan->written[WRITE_Y]] * p->lanes * p->planes;
     for (int a = 0; a <= last; a++)
         bytes = bytes > p->cache_bytes ? bytes : bytes * p->axis[a].out;
-    plan->direct = is_native(plan) && p->stride[plan->in][last] == plan->channels;
+    plan->native = is_native(plan);
+    plan->direct = plan->native && p->stride[plan->in][last] == plan->channels;
     plan->strided = is_native(plan) && !plan->direct && plan->channels >= plan->lanes &&
                     plan->row_axis == 0 && plan->columns->kernel <= MOST_LISTED &&
                     p->axis[0].kernel <= MOST_SUMMED;
@@ -192,7 +202,7 @@ static void set_shortcuts(forward_plan *plan)
         plan->has_missing |= !p->axis[a].adaptive && !every_tap_exists(&p->axis[a]);
     plan->divides_rows = plan->sums && is_native(plan) && !plan->past_caches &&
                          p->stride[plan->written[WRITE_Y]][last] == plan->channels;
-    plan->copies_y = !plan->sums && is_native(plan) && !plan->past_caches && !plan->writes_y &&
+    plan->copies_y = !plan->sums && !plan->look_up && !plan->past_caches && !plan->writes_y &&
                      p->stride[plan->written[WRITE_Y]][last] == plan->channels;
     tarn_span first = window_taps(plan->columns, 0),
               final = window_taps(plan->columns, plan->columns->out - 1);
@@ -251,7 +261,7 @@ static void set_ring(forward_plan *plan, bool keeps)
 }
 
 /* Elements from a row to the next, among those folded down and across. Turned rows are stored
- * in pieces of 16 bytes; rows that are doubled in place, in whole vectors; stride 2 halves the
+ * in pieces of 16 bytes; rows that are doubled in place, in whole vectors; strides divide the
  * pitch. */
 static void set_pitches(forward_plan *plan, int64_t n, int64_t columns)
 {
@@ -264,12 +274,14 @@ static void set_pitches(forward_plan *plan, int64_t n, int64_t columns)
     } else if (plan->across == ACROSS_STRIDE2) {
         plan->pitch = round_up(elements, 2);
         plan->output_pitch = plan->pitch / 2;
+    } else if (plan->picks) {
+        int64_t step = plan->columns->stride * plan->channels;
+        plan->pitch = round_up(elements, step);
+        plan->output_pitch = plan->pitch / step * plan->channels;
     } else if (plan->across != ACROSS_SLIDE || plan->writes_y)
         plan->output_pitch = outputs;
-    if (plan->columns->kernel > MOST_LISTED && plan->across == ACROSS_SLIDE)
-        plan->pitch = round_up(elements, plan->lanes);
-    if (plan->across == ACROSS_SLIDE && !plan->writes_y)
-        plan->output_pitch = plan->pitch;
+    else if (plan->columns->kernel > MOST_LISTED)
+        plan->pitch = plan->output_pitch = round_up(elements, plan->lanes);
 }
 
 /* Bytes of the arena that tiles of n outputs take, `rows` rows at once; sets the plan's sizes.
@@ -287,8 +299,9 @@ static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64
     set_pitches(plan, n, columns);
     plan->row_bytes = round_up(columns * pixel + SCRATCH_SLACK, 64);
     plan->down_bytes = round_up(rows * plan->pitch * plan->bytes + SCRATCH_SLACK, 64);
+    int64_t across_pitch = plan->picks ? plan->pitch : plan->output_pitch;
     plan->across_bytes =
-        turned ? 0 : round_up(rows * plan->output_pitch * plan->bytes + SCRATCH_SLACK, 64);
+        turned ? 0 : round_up(rows * across_pitch * plan->bytes + SCRATCH_SLACK, 64);
     plan->folded_bytes = turned ? round_up(max_i64(columns, n), 16) * plan->ops->vector_bytes
                          : sums_of_many ? plan->across_bytes
                                         : 0;
@@ -349,6 +362,7 @@ static bool set_wide(forward_plan *plan, int64_t least)
     forward_plan wide = *plan;
     int64_t columns = 1 << 10;
     wide.across = ACROSS_WIDE;
+    wide.picks = false;
     wide.writes_y = false;
     set_ring(&wide, false);
     while (arena_bytes(&wide, 1, columns, 1) > ARENA_BYTES && columns > least)
@@ -365,6 +379,13 @@ static bool windows_are_moderate(const tarn_axis *axis)
     enum { MOST_CELLS = 1 << 20 };
     return axis->adaptive || (axis->stride <= MOST_CELLS && axis->dilation <= MOST_CELLS &&
                               axis->kernel <= MOST_CELLS / axis->dilation);
+}
+
+/* Whether small blocks make rows of x again that a ring would keep for them: twice or more. */
+static bool blocks_read_again(const forward_plan *plan)
+{
+    return plan->source_rows > 0 && plan->ring_keeps &&
+           plan->source_rows >= 2 * plan->batch_rows * plan->p->axis[plan->row_axis].stride;
 }
 
 /* A window that does not fit is no part of a block, or is folded in pieces, or has fewer channels.
@@ -389,6 +410,11 @@ static void set_tiles(forward_plan *plan)
         }
     }
     set_batch(plan);
+    if (blocks_read_again(plan)) {
+        plan->blocks = false;
+        set_tile_size(plan);
+        set_batch(plan);
+    }
 }
 
 static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
@@ -397,10 +423,13 @@ static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
     plan->written[WRITE_Y] = out;
     plan->written[WRITE_SAVED] = OPERAND_SAVED;
     plan->written[WRITE_OTHER] = indices ? TARN_INDICES : TARN_DY;
-    int row = plan->p->spatial - 2;
-    for (int k = 0; k < WRITES && row >= 0; k++)
-        plan->written_step[k] =
-            plan->p->stride[plan->written[k]][row] * plan->p->element_bytes[plan->written[k]];
+    const tarn_problem *p = plan->p;
+    for (int k = 0; k < WRITES; k++) {
+        int operand = plan->written[k];
+        const int64_t *step = p->spatial > 1 ? &p->stride[operand][p->spatial - 2]
+                                             : &p->lead_stride[operand][0];
+        plan->written_step[k] = p->spatial > 1 || p->leading > 0 ? *step * p->element_bytes[operand] : 0;
+    }
 }
 
 static void plan_with(forward_plan *plan, const tarn_row_ops *ops, char *const *base, bool by_order)
@@ -488,14 +517,18 @@ static bool rows_count_alike(const forward_plan *plan)
            (plan->p->count_include_pad && padded_taps(axis, last) == axis->kernel);
 }
 
-/* Whether whole planes go as a block: small ones, and such that have one output row. */
+/* Whether whole planes go as a block: small ones, and such that have one output row, or one axis. */
 static bool are_stacked(const forward_plan *plan)
 {
     const tarn_problem *p = plan->p;
     const tarn_axis *axis = &p->axis[0];
-    if (plan->row_axis != 0 || !plan->blocks || !plan->direct || plan->checks_folds ||
-        p->leading > 1 || plan->channels != p->lanes || plan->most_outputs != plan->columns->out ||
-        plan->batch_rows < axis->out || (axis->adaptive && axis->out > 1))
+    if (!plan->direct || plan->checks_folds || p->leading > 1 || plan->channels != p->lanes ||
+        plan->most_outputs != plan->columns->out || plan->across == ACROSS_WIDE)
+        return false;
+    if (plan->row_axis < 0)
+        return plan->batch_rows > 1 && p->leading == 1;
+    if (plan->row_axis > 0 || !plan->blocks || plan->batch_rows < axis->out ||
+        (axis->adaptive && axis->out > 1))
         return false;
     for (int64_t row = 0; row < axis->out; row++) {
         tarn_span taps = window_taps(axis, row);
@@ -506,11 +539,17 @@ static bool are_stacked(const forward_plan *plan)
            (axis->kernel <= MOST_SUMMED && sums_may_begin_late(axis) && rows_count_alike(plan));
 }
 
+/* Output rows. */
+static int64_t rows_of_plane(const forward_plan *plan)
+{
+    return plan->row_axis < 0 ? 1 : plan->p->axis[0].out;
+}
+
 /* Planes [begin,end), as many at a time as there is room for. */
 static void run_stack(forward_state *s, const tarn_tensors *t, int64_t begin, int64_t end)
 {
     const tarn_problem *p = s->plan.p;
-    int64_t out = p->axis[0].out, planes;
+    int64_t out = rows_of_plane(&s->plan), planes;
     for (; begin < end; begin += planes) {
         s->o[0] = 0;
         for (int k = 0; k < OPERANDS; k++)
@@ -593,8 +632,9 @@ static void set_tile(forward_state *s, int64_t o, int64_t outputs)
     const tarn_axis *axis = s->plan.columns;
     tarn_span last = window_taps(axis, o + outputs - 1);
     s->first = window_taps(axis, o).first;
-    s->columns = s->plan.across == ACROSS_TURNED ? s->plan.most_columns
-                                                 : span_at(&last, last.n - 1) + 1 - s->first;
+    s->columns = s->plan.across == ACROSS_TURNED || outputs == axis->out
+                     ? s->plan.most_columns
+                     : span_at(&last, last.n - 1) + 1 - s->first;
     s->lo = min_i64(max_i64(-s->first, 0), s->columns);
     s->hi = max_i64(min_i64(axis->size - s->first, s->columns), s->lo);
 }
@@ -639,9 +679,9 @@ static void add_planes(forward_state *s, int64_t planes)
 {
     const forward_plan *plan = &s->plan;
     const tarn_problem *p = plan->p;
-    int64_t out = p->axis[0].out;
+    int64_t out = rows_of_plane(plan);
     bool as_one = !s->base[plan->written[WRITE_OTHER]] || plan->sums;
-    for (int k = 0; k < (plan->sums ? 1 : WRITES); k++)
+    for (int k = 0; k < (plan->sums ? 1 : WRITES) && plan->row_axis == 0; k++)
         as_one = as_one && (!s->base[plan->written[k]] || p->lead_stride[plan->written[k]][0] ==
                                                               out * p->stride[plan->written[k]][0]);
     if (as_one && !plan->look_up) {
@@ -664,8 +704,7 @@ static void flush_jobs(forward_state *s)
     if (s->jobs == 0)
         return;
     tarn_forward_across(s);
-    for (int k = 0; k < s->jobs; k++)
-        tarn_forward_write(s, &s->job[k]);
+    tarn_forward_write(s);
     s->jobs = s->rows = 0;
 }
 

@@ -37,7 +37,7 @@ enum { WRITE_Y, WRITE_SAVED, WRITE_OTHER, WRITES };
 
 /* How windows along a row are folded. */
 typedef enum {
-    ACROSS_SLIDE,   /* stride 1: the row against itself, shifted */
+    ACROSS_SLIDE,   /* the row against itself, shifted; of other strides, pixels are picked then */
     ACROSS_STRIDE2, /* one channel: every second element */
     ACROSS_PIXELS,  /* pixels of at least a vector of channels */
     ACROSS_LISTS,   /* the same, each window a list of its own: adaptive, or of many taps */
@@ -64,11 +64,13 @@ typedef struct forward_plan {
     bool direct;                      /* rows of x can be folded where they lie */
     bool checks_folds; /* rows are looked at as they are folded: no two windows share one */
     bool strided;      /* ... pixel by pixel, as they are but some of the channels */
+    bool picks;        /* ACROSS_SLIDE: windows begin `stride` pixels apart */
     bool lists;        /* ACROSS_TURNED: each window is a list of its own */
     bool has_y;        /* values are asked for */
     bool writes_y;     /* across stores to y itself */
     bool divides_rows; /* sums become means in place, and are copied then */
-    bool copies_y;     /* values are keys: rows of them are copied to y */
+    bool native;       /* keys, or terms of sums, are the elements themselves */
+    bool copies_y;     /* rows of values are copied to y, all at once */
     bool blocks;       /* several output rows may be folded down at once */
     bool gathers;      /* some rows in memory are not contiguous, or written past the caches */
     bool past_caches;  /* y is so large that it goes past the caches */
@@ -154,7 +156,7 @@ bool tarn_forward_down_stack(forward_state *s, int64_t planes, forward_row to);
 void tarn_forward_across(forward_state *s);
 void tarn_forward_wide(forward_state *s, int64_t o, forward_row to);
 /* forward_write.c */
-void tarn_forward_write(forward_state *s, const forward_job *job);
+void tarn_forward_write(forward_state *s);
 
 static inline char *forward_take_bytes(forward_state *s, int64_t bytes)
 {

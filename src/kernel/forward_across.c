@@ -3,6 +3,7 @@
 
 static void slide(const forward_state *s, forward_row row, forward_row to, int64_t elements,
                   int64_t n);
+static void slide_and_pick(const forward_state *s);
 static void fold_lists(forward_state *s, forward_row row, forward_row to, const forward_job *job,
                        int64_t channels);
 static void fold_turned(forward_state *s);
@@ -25,6 +26,8 @@ void tarn_forward_across(forward_state *s)
         fold_turned(s);
     else if (plan->across == ACROSS_STRIDE2)
         fold_stride2(s, n);
+    else if (plan->picks)
+        slide_and_pick(s);
     else if (plan->across == ACROSS_SLIDE && !plan->writes_y)
         slide(s, s->down, s->across, s->rows * plan->pitch, n);
     else
@@ -137,6 +140,78 @@ static void slide(const forward_state *s, forward_row row, forward_row to, int64
     for (int64_t j = 0; j < kernel; j++)
         rows[j] = row_at(row, j * step);
     fold_rows(plan, to, rows, 0, 1, kernel, n);
+}
+
+/* ---- Other strides, few channels ------------------------------------------------------------ */
+
+/* Of n pixels `step` bytes apart, each as two pieces that overlap; `to` may be where they lie. */
+#define COPY_ENDS(piece)                                                                           \
+    for (int64_t k = 0; k < n; k++, to += pixel, from += step) {                                   \
+        char head[piece], tail[piece];                                                             \
+        memcpy(head, from, piece);                                                                 \
+        memcpy(tail, from + pixel - (piece), piece);                                               \
+        memcpy(to, head, piece);                                                                   \
+        memcpy(to + pixel - (piece), tail, piece);                                                 \
+    }
+
+#define COPY_WHOLE(bytes)                                                                          \
+    for (int64_t k = 0; k < n; k++) {                                                              \
+        char whole[bytes];                                                                         \
+        memcpy(whole, from + k * step, bytes);                                                     \
+        memcpy(to + k * (bytes), whole, bytes);                                                    \
+    }
+
+static void pick_pixels(char *to, const char *from, int64_t pixel, int64_t step, int64_t n)
+{
+    switch (pixel) {
+    case 1:
+        COPY_WHOLE(1)
+        return;
+    case 2:
+        COPY_WHOLE(2)
+        return;
+    case 4:
+        COPY_WHOLE(4)
+        return;
+    case 8:
+        COPY_WHOLE(8)
+        return;
+    default:
+        break;
+    }
+    if (pixel > 16) {
+        for (int64_t k = 0; k < n; k++, to += pixel, from += step)
+            memmove(to, from, (size_t)pixel);
+    } else if (pixel >= 8) {
+        COPY_ENDS(8)
+    } else if (pixel >= 4) {
+        COPY_ENDS(4)
+    } else {
+        COPY_ENDS(2)
+    }
+}
+#undef COPY_ENDS
+#undef COPY_WHOLE
+
+/* Windows that begin at every pixel, then those among them that are asked for: all rows in one go,
+ * as strides divide their pitch, or each to y. */
+static void slide_and_pick(const forward_state *s)
+{
+    const forward_plan *plan = &s->plan;
+    int64_t pixel = plan->channels * plan->bytes, step = plan->columns->stride * pixel;
+    int64_t columns = (plan->most_outputs - 1) * plan->columns->stride + 1;
+    int64_t before = (s->rows - 1) * plan->output_pitch / plan->channels;
+    slide(s, s->down, s->across, s->rows * plan->pitch,
+          (s->rows - 1) * plan->pitch + columns * plan->channels);
+    if (plan->codes)
+        pick_pixels(s->across.codes, s->across.codes, pixel, step, before + plan->most_outputs);
+    if (!plan->writes_y)
+        pick_pixels(s->across.values, s->across.values, pixel, step, before + plan->most_outputs);
+    for (int k = 0; k < s->jobs && plan->writes_y; k++)
+        for (int r = 0; r < s->job[k].rows; r++)
+            pick_pixels(s->job[k].written[WRITE_Y] + r * plan->written_step[WRITE_Y],
+                        s->across.values + (s->job[k].slot + r) * plan->pitch * plan->bytes, pixel,
+                        step, s->job[k].outputs);
 }
 
 /* ---- Pixels --------------------------------------------------------------------------------- */

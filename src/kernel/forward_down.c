@@ -550,9 +550,26 @@ static void fold_stack(const forward_state *s, int64_t row, int64_t rows, const 
                   n, rows > 1 ? rows : planes);
 }
 
+/* Planes of one axis are rows. */
+static bool copy_lines(forward_state *s, int64_t planes, forward_row to)
+{
+    const forward_plan *plan = &s->plan;
+    int64_t line = plan->p->lead_stride[plan->in][0];
+    forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};
+    if (s->lo >= s->hi || is_odd_run(s, from.values, planes, line))
+        return false;
+    for (int64_t r = 0; r < planes; r++)
+        pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
+    fold_taps(plan, row_at(to, s->lo * plan->channels * plan->bytes), plan->pitch, from, 0, 0, 1, 0,
+              step_between(planes, line, 1), columns_of_x(s), planes);
+    return true;
+}
+
 bool tarn_forward_down_stack(forward_state *s, int64_t planes, forward_row to)
 {
     const tarn_axis *axis = &s->plan.p->axis[0];
+    if (s->plan.row_axis < 0)
+        return copy_lines(s, planes, to);
     s->i[0] = 0;
     if (s->lo >= s->hi || !is_clean_stack(s, row_of_x(s), planes))
         return false;

@@ -29,7 +29,16 @@ static void write_row(forward_state *s, const forward_job *job, forward_row row)
     write_empty(s, job);
 }
 
-/* All rows of values, as they are, in one go. */
+/* Elements of all rows that wait, whatever lies between them, in whole vectors: what is changed in
+ * place must not be changed twice. */
+static int64_t elements_of_rows(const forward_state *s)
+{
+    const forward_plan *plan = &s->plan;
+    int64_t n = (s->rows - 1) * plan->output_pitch + plan->most_outputs * plan->channels;
+    return (n + plan->lanes - 1) / plan->lanes * plan->lanes;
+}
+
+/* All rows of values in one go. */
 static void copy_rows(const forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
@@ -39,14 +48,12 @@ static void copy_rows(const forward_state *s, const forward_job *job)
         job->rows);
 }
 
-/* Means of a native type, by one divisor: in place, whole vectors, whatever lies between the rows.
- * */
+/* Means of a native type, by one divisor, in place. */
 static void divide_rows(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
-    char *sums = across_row(s, job->slot).values;
-    int64_t n = (job->rows - 1) * plan->output_pitch + job->outputs * plan->channels;
-    n = (n + plan->lanes - 1) / plan->lanes * plan->lanes;
+    char *sums = s->across.values;
+    int64_t n = elements_of_rows(s);
     if (plan->core == CORE_F32)
         plan->write_ops->means_f32[TARN_F32](sums, (const float *)(const void *)sums,
                                              (const float *)(const void *)s->divisors, 0, n);
@@ -73,7 +80,19 @@ static bool is_saved_at_once(const forward_state *s, const forward_job *job)
            !plan->has_empty && rows_follow(s, job, WRITE_SAVED);
 }
 
-void tarn_forward_write(forward_state *s, const forward_job *job)
+static void write_job(forward_state *s, const forward_job *job);
+
+void tarn_forward_write(forward_state *s)
+{
+    const forward_plan *plan = &s->plan;
+    if (plan->copies_y && !plan->native && plan->has_y)
+        plan->write_ops->unkey[plan->key](s->across.values, s->across.values, plan->flip,
+                                          elements_of_rows(s));
+    for (int k = 0; k < s->jobs; k++)
+        write_job(s, &s->job[k]);
+}
+
+static void write_job(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
     forward_job row = *job;
@@ -97,7 +116,7 @@ void tarn_forward_write(forward_state *s, const forward_job *job)
         write_row(s, &row, across_row(s, job->slot + r));
         for (int k = 0; k < WRITES; k++)
             row.written[k] += row.written[k] ? plan->written_step[k] : 0;
-        for (int which = 0; which < PLACES && job->rows > 1; which++)
+        for (int which = 0; which < PLACES && job->rows > 1 && plan->row_axis >= 0; which++)
             row.place[which] += (uint64_t)plan->p->axis[plan->row_axis].stride *
                                 s->places.step[which][plan->row_axis];
     }
