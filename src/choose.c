@@ -436,10 +436,9 @@ static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_
     return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
 }
 
-bool tarn_lanes_find_winners(const tarn_problem *problem, int64_t vector)
+tarn_engine_id tarn_engine_of_winners(const tarn_problem *problem, int64_t vector)
 {
-    return lanes_accept(problem, TARN_FORWARD_SAVED) &&
-           lanes_steps(problem, true, vector) < cost_of_rows(problem, true, vector);
+    return choose_forward(problem, TARN_FORWARD_SAVED, vector).engine;
 }
 
 /* `vector` is the number of bytes of a vector. */

@@ -41,8 +41,8 @@ extern const int tarn_kernel_row_count;
 const tarn_kernel_row *tarn_choose_kernel(const tarn_problem *problem, tarn_pass pass,
                                           uint32_t isa);
 
-/* Whether the engine of lanes finds the winners of max or min with vectors of so many bytes. */
-bool tarn_lanes_find_winners(const tarn_problem *problem, int64_t vector);
+/* The engine that saves the winners of max or min with vectors of so many bytes. */
+tarn_engine_id tarn_engine_of_winners(const tarn_problem *problem, int64_t vector);
 
 /* A few words on what the engine of a chosen kernel does, and why it was taken. */
 const char *tarn_why_kernel(const tarn_problem *problem, tarn_pass pass,

@@ -1,13 +1,14 @@
-/* Without saved winners: the forward engine finds those of some windows, in a buffer that is then
- * used as if it were the saved ones. Whole planes, as many as the buffer holds; or boxes of cells.
- * Where boxes would be so small that windows are found again and again, the part of gx that is
- * not yet written lends its memory.
+/* Without saved winners: the engine of the forward pass finds them, and they are then used as if
+ * they were saved. Their memory is the part of gx that is not yet written: behind some planes that
+ * of the next ones; in the last plane its own end, from where the winners that are still needed
+ * move on to what is left, until they fit a buffer. So they are found once, but for few cells at
+ * the end; those, and planes that are not dense, go in boxes whose winners fit a buffer.
  */
 #include "winners_found.h"
 
 #include "../dispatch.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, WINNER_ALIGNMENT = 8 };
 
 /* ---- A box of cells, with the windows that read them ---------------------------------------- */
 
@@ -65,8 +66,7 @@ __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const 
     int64_t first = offset_of(p, TARN_X, cell) + b->lanes.lo;
     tarn_tensors t = {.base = {[TARN_X] = base[TARN_X] + first * p->element_bytes[TARN_X],
                                [OPERAND_SAVED] = b->winners}};
-    (b->lanes_find ? tarn_engine_lanes : tarn_engine_forward)(&part, &t, 0,
-                                                              part.planes * part.axis[0].out, ops);
+    b->engine(&part, &t, 0, part.planes * part.axis[0].out, ops);
 }
 
 __attribute__((noinline)) static void use_winners(const tarn_problem *p, char *const *base,
@@ -84,30 +84,24 @@ __attribute__((noinline)) static void use_winners(const tarn_problem *p, char *c
     tarn_run_winners(&part, &t, b->cells[0].lo, units + b->cells[0].hi, b->cells, ops);
 }
 
-static void run_box(const tarn_problem *p, char *const *base, found_box *b, const tarn_row_ops *ops)
+static void set_windows(const tarn_problem *p, found_box *b)
 {
     for (int a = 0; a < p->spatial; a++)
         b->windows[a] = tarn_windows_of_cells(&p->axis[a], b->cells[a]);
+}
+
+static void run_box(const tarn_problem *p, char *const *base, found_box *b, const tarn_row_ops *ops)
+{
+    set_windows(p, b);
     tarn_find_box(p, base, b, ops);
     use_winners(p, base, b, ops);
 }
 
-/* ---- Boxes that fit ------------------------------------------------------------------------- */
+/* ---- Boxes that fit a buffer ---------------------------------------------------------------- */
 
-/* A buffer for winners, and who finds them: the engine that does it in the forward pass. That of
- * lanes needs most of the stack itself. */
-enum { ROOM_BESIDE_LANES = 1 << 10 };
-
-typedef struct found_room {
-    char *winners;
-    int64_t bytes;
-    bool lanes_find;
-} found_room;
-
-static bool winners_fit(const tarn_problem *p, const found_room *r, const int64_t *size,
-                        int64_t lanes)
+static bool winners_fit(const tarn_problem *p, const int64_t *size, int64_t lanes)
 {
-    int64_t room = r->bytes / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
+    int64_t room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
     for (int a = 0; a < p->spatial && windows <= room; a++) {
         const tarn_axis *axis = &p->axis[a];
         int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->windows, axis->whole) + 1
@@ -117,24 +111,16 @@ static bool winners_fit(const tarn_problem *p, const found_room *r, const int64_
     return windows <= room;
 }
 
-/* Lanes that a box must keep: where channels fill vectors of 16 bytes, the engine of lanes was
- * chosen for that. */
-static int64_t least_lanes(const tarn_problem *p, const found_room *r)
+/* Cells of boxes, and lanes. What has most cells for its windows is halved; or lanes, down to a
+ * vector, where windows would be found several times. */
+static bool cut_boxes(const tarn_problem *p, int64_t vector, int64_t *size, int64_t *lanes)
 {
-    int64_t vector = 16 / p->element_bytes[TARN_X];
-    return r->lanes_find && p->lanes >= vector ? vector : 1;
-}
-
-/* Cells of boxes, and lanes. What has most cells for its windows is halved, or many lanes. */
-static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size, int64_t *lanes)
-{
-    enum { MUCH = 2, MANY_LANES = 64, FEW_LANES = 16 };
+    enum { MUCH = 4 };
+    vector /= p->element_bytes[TARN_X];
     *lanes = p->lanes;
     for (int a = 0; a < p->spatial; a++)
         size[a] = p->axis[a].size;
-    while (!winners_fit(p, r, size, *lanes)) {
-        int64_t half = ceil_div(*lanes, 2);
-        bool halves = half < *lanes && half >= least_lanes(p, r);
+    while (!winners_fit(p, size, *lanes)) {
         int best = -1;
         double most = 0;
         for (int a = 0; a < p->spatial; a++) {
@@ -144,8 +130,8 @@ static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size,
                 best = a;
             }
         }
-        if (halves && (*lanes > MANY_LANES || (*lanes > FEW_LANES && most < MUCH) || most < 1))
-            *lanes = half;
+        if (*lanes > 1 && ((*lanes > vector && most < MUCH) || most < 1))
+            *lanes = ceil_div(*lanes, 2);
         else if (best >= 0)
             size[best] = ceil_div(size[best], 2);
         else
@@ -154,18 +140,17 @@ static bool cut_boxes(const tarn_problem *p, const found_room *r, int64_t *size,
     return true;
 }
 
-static void run_boxes(const tarn_problem *p, const tarn_slab *slab, const found_room *r,
-                      const tarn_row_ops *ops)
+/* Some cells of a plane, by the engine of rows: that of lanes needs most of the stack itself. */
+__attribute__((noinline)) static void run_boxes(const tarn_problem *p, const tarn_slab *slab,
+                                                const range *all, const tarn_row_ops *ops)
 {
+    _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
     int64_t size[TARN_MAX_SPATIAL], lanes;
-    found_box b = {.planes = 1, .winners = r->winners, .lanes_find = r->lanes_find};
-    if (!cut_boxes(p, r, size, &lanes)) {
-        tarn_find_huge(p, slab, r->winners, ops);
+    found_box b = {.planes = 1, .winners = winners, .engine = tarn_engine_forward};
+    if (!cut_boxes(p, ops->vector_bytes, size, &lanes)) {
+        tarn_find_huge(p, slab, all, winners, ops);
         return;
     }
-    range all[TARN_MAX_SPATIAL];
-    for (int a = 0; a < p->spatial; a++)
-        all[a] = a == 0 ? (range){slab->lo, slab->hi} : (range){0, p->axis[a].size};
     for (int64_t lane = 0; lane < p->lanes; lane += lanes) {
         b.lanes.lo = min_i64(lane, p->lanes - lanes); /* the last overlaps, and does it again */
         b.lanes.hi = b.lanes.lo + lanes;
@@ -187,19 +172,119 @@ static bool is_dense(const tarn_problem *p, int operand)
     return true;
 }
 
-/* How many cells on the first axis, from `lo` on, leave room for their winners before `hi`. */
-static int64_t cells_before_winners(const tarn_problem *p, int64_t lo, int64_t hi)
+/* Bytes of a cell of an axis, with all that lies behind it on later axes, where gx is dense; before
+ * the first axis, of a plane. */
+static int64_t bytes_of_cell(const tarn_problem *p, int axis)
 {
-    int64_t row = p->stride[TARN_GX][0] * p->element_bytes[TARN_GX];
-    int64_t window = p->lanes * p->element_bytes[OPERAND_SAVED], least = 0, most = hi - lo - 1;
-    for (int a = 1; a < p->spatial; a++) {
-        if (window > INT64_MAX / p->axis[a].out)
-            return 0;
-        window *= p->axis[a].out;
+    int64_t bytes = p->lanes * p->element_bytes[TARN_GX];
+    for (int a = axis + 1; a < p->spatial; a++)
+        bytes *= p->axis[a].size;
+    return bytes;
+}
+
+/* Bytes of the winners of a box; more than there is memory if they are many. */
+static int64_t bytes_of_winners(const tarn_problem *p, const found_box *b)
+{
+    const int64_t most = INT64_C(1) << 60;
+    int64_t bytes = b->planes * length(b->lanes) * p->element_bytes[OPERAND_SAVED];
+    for (int a = 0; a < p->spatial; a++)
+        bytes = bytes > most / length(b->windows[a]) ? most : bytes * length(b->windows[a]);
+    return bytes;
+}
+
+/* Winners are as wide as they must be aligned, so that they can follow or end anywhere else. */
+static char *aligned_after(char *at)
+{
+    return at + -(uintptr_t)at % WINNER_ALIGNMENT;
+}
+
+static char *aligned_before(char *at)
+{
+    return at - (uintptr_t)at % WINNER_ALIGNMENT;
+}
+
+/* Copies the winners of fewer windows to where they lie densely again: another memory, or one that
+ * ends where theirs does; so none is written to before it is read if the last come first. */
+static void move_winners(const tarn_problem *p, found_box *b, const range *fewer, char *to)
+{
+    int axes = p->spatial; /* that are not part of a run */
+    int64_t run = length(b->lanes) * p->element_bytes[OPERAND_SAVED], runs = 1;
+    while (axes > 0 && length(fewer[axes - 1]) == length(b->windows[axes - 1]))
+        run *= length(fewer[--axes]);
+    if (axes > 0)
+        run *= length(fewer[--axes]);
+    else
+        run *= b->planes;
+    for (int a = 0; a < axes; a++)
+        runs *= length(fewer[a]);
+    for (int64_t k = runs - 1; k >= 0; k--) {
+        int64_t from = 0, rest = k, pitch = run;
+        if (axes < p->spatial) {
+            pitch = run / length(fewer[axes]) * length(b->windows[axes]);
+            from = (fewer[axes].lo - b->windows[axes].lo) * (run / length(fewer[axes]));
+        }
+        for (int a = axes - 1; a >= 0; rest /= length(fewer[a--])) {
+            from += (fewer[a].lo - b->windows[a].lo + rest % length(fewer[a])) * pitch;
+            pitch *= length(b->windows[a]);
+        }
+        memmove(to + k * run, b->winners + from, (size_t)run);
     }
+    memmove(b->windows, fewer, sizeof b->windows);
+    b->winners = to;
+}
+
+/* The cells of a box whose winners fit the buffer. */
+__attribute__((noinline)) static void use_copy(const tarn_problem *p, char *const *base,
+                                               found_box *b, const range *fewer,
+                                               const tarn_row_ops *ops)
+{
+    _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
+    move_winners(p, b, fewer, winners);
+    use_winners(p, base, b, ops);
+}
+
+/* The cells of a box whose winners lie at its end: those before them, along `axis`; then winners
+ * move on. Of a single cell that has no room for them the next axis is cut. Cells are left in the
+ * box where that is of no use. */
+static bool use_own_memory(const tarn_problem *p, const tarn_slab *slab, found_box *b, int axis,
+                           const tarn_row_ops *ops)
+{
+    int64_t unit = bytes_of_cell(p, axis), cell[TARN_MAX_SPATIAL], hi = b->cells[axis].hi;
+    for (int a = 0; a < p->spatial; a++)
+        cell[a] = b->cells[a].lo;
+    char *first = slab->base[TARN_GX] + offset_of(p, TARN_GX, cell) * p->element_bytes[TARN_GX],
+         *end = aligned_before(first + length(b->cells[axis]) * unit);
+    for (;;) {
+        found_box rest = *b;
+        set_windows(p, &rest);
+        int64_t bytes = bytes_of_winners(p, &rest);
+        if (bytes <= FOUND_BYTES) {
+            use_copy(p, slab->base, b, rest.windows, ops);
+            return true;
+        }
+        move_winners(p, b, rest.windows, end - bytes);
+        int64_t n = (b->winners - first) / unit;
+        if (n <= 0) {
+            b->cells[axis].hi = hi;
+            return length(b->cells[axis]) == 1 && axis + 1 < p->spatial &&
+                   use_own_memory(p, slab, b, axis + 1, ops);
+        }
+        b->cells[axis].hi = b->cells[axis].lo + n;
+        use_winners(p, slab->base, b, ops);
+        b->cells[axis] = (range){b->cells[axis].hi, hi};
+        first += n * unit;
+    }
+}
+
+/* How many cells on the first axis, from `lo` on, leave room for their winners before `hi`. */
+static int64_t cells_before_winners(const tarn_problem *p, found_box b, range cells)
+{
+    int64_t unit = bytes_of_cell(p, 0), least = 0, most = length(cells) - 1;
     while (least < most) {
-        int64_t n = least + (most - least + 1) / 2, bytes = (hi - lo - n) * row - ALIGNMENT;
-        if (length(tarn_windows_of_cells(&p->axis[0], (range){lo, lo + n})) <= bytes / window)
+        int64_t n = least + (most - least + 1) / 2;
+        b.cells[0] = (range){cells.lo, cells.lo + n};
+        set_windows(p, &b);
+        if (bytes_of_winners(p, &b) + WINNER_ALIGNMENT <= (length(cells) - n) * unit)
             least = n;
         else
             most = n - 1;
@@ -207,203 +292,111 @@ static int64_t cells_before_winners(const tarn_problem *p, int64_t lo, int64_t h
     return least;
 }
 
-/* The first cells of a slab, whose winners are put into the memory of those behind them, which come
- * after. The slab is left with those that have too few behind them. */
-static void lend_gx(const tarn_problem *p, tarn_slab *slab, const found_room *r,
-                    const tarn_row_ops *ops)
+/* Some units of a plane, with no memory but theirs. If all winners fit it, they are found at once;
+ * else those of the first cells, behind these. */
+static void find_slab(const tarn_problem *p, const tarn_slab *slab, found_box *b,
+                      const tarn_row_ops *ops)
 {
-    found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = r->lanes_find};
-    const int64_t few = p->axis[0].adaptive ? 2 : 3; /* fewer cells at a time do not pay */
-    if (!is_dense(p, TARN_GX) || p->axis[0].size == 1)
-        return;
-    for (int a = 1; a < p->spatial; a++)
-        b.cells[a] = (range){0, p->axis[a].size};
-    for (;; slab->lo = b.cells[0].hi) {
-        int64_t n = cells_before_winners(p, slab->lo, slab->hi);
-        if (n == 0 || few * n < slab->hi - slab->lo)
-            return;
-        b.cells[0] = (range){slab->lo, slab->lo + n};
-        b.winners =
-            slab->base[TARN_GX] + b.cells[0].hi * p->stride[TARN_GX][0] * p->element_bytes[TARN_GX];
-        b.winners += -(uintptr_t)b.winners % ALIGNMENT;
-        run_box(p, slab->base, &b, ops);
+    int64_t unit = bytes_of_cell(p, 0);
+    b->planes = 1;
+    for (int a = 0; a < p->spatial; a++)
+        b->cells[a] = a == 0 ? (range){slab->lo, slab->hi} : (range){0, p->axis[a].size};
+    while (is_dense(p, TARN_GX)) {
+        range left = b->cells[0];
+        char *memory = slab->base[TARN_GX] + left.lo * unit;
+        set_windows(p, b);
+        int64_t bytes = bytes_of_winners(p, b), n = length(left);
+        if (bytes + WINNER_ALIGNMENT <= n * unit) {
+            b->winners = aligned_before(memory + n * unit) - bytes;
+            tarn_find_box(p, slab->base, b, ops);
+            if (use_own_memory(p, slab, b, 0, ops))
+                return;
+            break;
+        }
+        n = cells_before_winners(p, *b, left);
+        if (n == 0)
+            break;
+        b->cells[0].hi = left.lo + n;
+        memory += n * unit;
+        b->winners = aligned_after(memory);
+        run_box(p, slab->base, b, ops);
+        b->cells[0] = (range){left.lo + n, left.hi};
     }
+    run_boxes(p, slab, b->cells, ops);
 }
 
-/* All winners of some planes at once, in the memory of the last cells: of the last planes, or units
- * of a single one. Those that these need are copied to the buffer before cells are written; returns
- * the planes that were done, less than all where they do not fit. */
+/* Planes that follow each other: all, if their winners fit the buffer; or the first of them, with
+ * winners behind, not more than stay in the cache, but enough for all lanes of vectors. Returns how
+ * many. */
 static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t planes,
-                           const found_room *r, const tarn_row_ops *ops)
+                           found_box *b, const tarn_row_ops *ops)
 {
-    enum {
-        MUCH = 128 << 10,
-        FEW = 6
-    }; /* bytes, that stay in caches; planes of which one is lent */
-    found_box b = {.lanes = {0, p->lanes}, .lanes_find = r->lanes_find};
-    int64_t size = p->axis[0].size, unit = p->stride[TARN_GX][0] * p->element_bytes[TARN_GX],
-            windows = p->lanes * p->element_bytes[OPERAND_SAVED];
-    if (!is_dense(p, TARN_GX) || size == 1)
+    enum { CACHED_BYTES = 256 << 10, VECTOR_OF_PLANES = 64 };
+    int64_t plane = bytes_of_cell(p, -1);
+    if (planes < 2 || !is_dense(p, TARN_GX) ||
+        p->lead_stride[TARN_GX][p->leading - 1] * p->element_bytes[TARN_GX] != plane)
         return 0;
-    for (int a = p->spatial - 1; a >= 0; a--) {
-        b.cells[a] = (range){0, p->axis[a].size};
-        b.windows[a] = (range){0, p->axis[a].out};
-        if (windows > (INT64_C(1) << 40) / p->axis[a].out)
-            return 0;
-        windows *= p->axis[a].out; /* bytes of a plane's */
+    b->planes = 1;
+    for (int a = 0; a < p->spatial; a++)
+        b->cells[a] = (range){0, p->axis[a].size};
+    set_windows(p, b);
+    int64_t bytes = bytes_of_winners(p, b),
+            cached = max_i64(CACHED_BYTES / bytes, VECTOR_OF_PLANES);
+    char *end = aligned_before(slab->base[TARN_GX] + planes * plane);
+    if (bytes <= FOUND_BYTES / planes && bytes + WINNER_ALIGNMENT <= plane) {
+        b->planes = planes;
+        b->winners = end - planes * bytes;
+        tarn_find_box(p, slab->base, b, ops);
+        use_copy(p, slab->base, b, b->windows, ops);
+        return planes;
     }
-    bool several = planes >= FEW && FEW * windows <= MUCH && FEW * windows <= size * unit &&
-                   p->lead_stride[TARN_GX][p->leading - 1] == size * p->stride[TARN_GX][0];
-    b.planes = several ? min_i64(planes, MUCH / windows) : 1;
-    int64_t whole = several ? size * unit : unit, all = several ? b.planes : size,
-            behind = ceil_div(windows * b.planes + ALIGNMENT, whole), done = b.planes;
-    if (behind >= all || (!several && windows <= r->bytes))
+    b->planes = min_i64((planes * plane - WINNER_ALIGNMENT) / (plane + bytes),
+                        cached - cached % VECTOR_OF_PLANES);
+    if (b->planes < 1)
         return 0;
-    range last = {0, behind};
-    if (!several) {
-        windows /= p->axis[0].out;
-        last = tarn_windows_of_cells(&p->axis[0], (range){size - behind, size});
-    }
-    bool copied = length(last) <= r->bytes / windows;
-    if (!several && !copied)
-        return 0;
-    b.winners = slab->base[TARN_GX] + (all - behind) * whole;
-    b.winners += -(uintptr_t)b.winners % ALIGNMENT;
-    tarn_find_box(p, slab->base, &b, ops);
-    if (copied)
-        memcpy(r->winners, b.winners + (several ? all - behind : last.lo) * windows,
-               (size_t)(length(last) * windows));
-    if (several)
-        b.planes -= behind;
-    else
-        b.cells[0].hi -= behind;
-    use_winners(p, slab->base, &b, ops);
-    if (!copied)
-        return b.planes;
-    char *base[OPERANDS];
-    memcpy(base, slab->base, sizeof base);
-    for (int k = 0; k < OPERANDS && several; k++)
-        if (base[k])
-            base[k] += b.planes * p->lead_stride[k][p->leading - 1] * p->element_bytes[k];
-    b.planes = several ? behind : 1;
-    if (!several) {
-        b.cells[0] = (range){size - behind, size};
-        b.windows[0] = last;
-    }
-    b.winners = r->winners;
-    use_winners(p, base, &b, ops);
-    return done;
-}
-
-/* A plane whose winners are put into the memory of the next one, which comes after; false if they
- * do not fit there. */
-static bool lend_next_plane(const tarn_problem *p, const tarn_tensors *t, int64_t unit,
-                            const tarn_slab *slab, bool lanes_find, const tarn_row_ops *ops)
-{
-    found_box b = {.planes = 1, .lanes = {0, p->lanes}, .lanes_find = lanes_find};
-    int64_t size = p->axis[0].size, windows = p->lanes * p->element_bytes[OPERAND_SAVED],
-            room = size * p->stride[TARN_GX][0] * p->element_bytes[TARN_GX] - ALIGNMENT;
-    if (!is_dense(p, TARN_GX) || size == 1)
-        return false;
-    for (int a = 0; a < p->spatial; a++) {
-        b.cells[a] = (range){0, p->axis[a].size};
-        if (windows > room / p->axis[a].out)
-            return false;
-        windows *= p->axis[a].out;
-    }
-    tarn_slab next;
-    unit += size;
-    next_slab(p, t, size, &unit, unit + 1, &next);
-    b.winners = next.base[TARN_GX] + -(uintptr_t)next.base[TARN_GX] % ALIGNMENT;
-    run_box(p, slab->base, &b, ops);
-    return true;
+    b->winners = aligned_after(slab->base[TARN_GX] + b->planes * plane);
+    tarn_find_box(p, slab->base, b, ops);
+    use_winners(p, slab->base, b, ops);
+    return b->planes;
 }
 
 /* ---- Units ---------------------------------------------------------------------------------- */
 
-static bool fits_whole(const tarn_problem *p, const found_room *r)
+/* The engine that saves winners in the forward pass. */
+static tarn_engine *engine_of(const tarn_problem *p, const found_box *b, const tarn_row_ops *ops)
 {
-    int64_t size[TARN_MAX_SPATIAL];
-    for (int a = 0; a < p->spatial; a++)
-        size[a] = p->axis[a].size;
-    return winners_fit(p, r, size, p->lanes);
-}
-
-/* Planes whose winners fit. */
-static int64_t planes_together(const tarn_problem *p, const found_room *r, int64_t planes)
-{
-    int64_t room = r->bytes / p->element_bytes[OPERAND_SAVED] / p->lanes;
-    for (int a = 0; a < p->spatial; a++)
-        room /= p->axis[a].out;
-    return max_i64(min_i64(room, planes), 1);
-}
-
-/* What is left of a plane goes in boxes of rows, which leave more room on the stack. */
-__attribute__((noinline)) static void find_rest(const tarn_problem *p, const tarn_slab *slab,
-                                                const tarn_row_ops *ops)
-{
-    enum { REST_BYTES = FOUND_BYTES - 2 * ROOM_BESIDE_LANES }; /* that room is taken already */
-    _Alignas(ALIGNMENT) char winners[REST_BYTES];
-    run_boxes(p, slab, &(found_room){winners, REST_BYTES, false}, ops);
-}
-
-static void find_units(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                       const found_room *r, const tarn_row_ops *ops)
-{
-    tarn_slab slab;
-    while (begin < end) {
-        int64_t first = begin, planes = tarn_whole_planes(p, begin, end), done = 0;
-        found_box b = {.lanes = {0, p->lanes}, .winners = r->winners, .lanes_find = r->lanes_find};
-        b.planes = planes_together(p, r, planes);
-        next_slab(p, t, p->axis[0].size, &begin, end, &slab);
-        if (planes > b.planes || planes == 1)
-            done = find_planes(p, &slab, planes, r, ops);
-        if (done > 0) {
-            begin = first + done * p->axis[0].size;
-        } else if (b.planes > 1) {
-            for (int a = 0; a < p->spatial; a++)
-                b.cells[a] = (range){0, p->axis[a].size};
-            run_box(p, slab.base, &b, ops);
-            begin += (b.planes - 1) * p->axis[0].size;
-        } else if (fits_whole(p, r)) {
-            run_boxes(p, &slab, r, ops);
-        } else if (planes < 2 || !lend_next_plane(p, t, first, &slab, r->lanes_find, ops)) {
-            lend_gx(p, &slab, r, ops);
-            if (r->lanes_find && !p->axis[0].adaptive)
-                find_rest(p, &slab, ops);
-            else
-                run_boxes(p, &slab, r, ops);
-        }
+    tarn_problem forward = part_of(p, b);
+    forward.planes = p->planes;
+    switch (tarn_engine_of_winners(&forward, ops->vector_bytes)) {
+    case ENGINE_LANES:
+        return tarn_engine_lanes;
+    case ENGINE_LONG:
+        return tarn_engine_long;
+    default:
+        return tarn_engine_forward;
     }
-}
-
-__attribute__((noinline)) static void find_by_rows(const tarn_problem *p, const tarn_tensors *t,
-                                                   int64_t begin, int64_t end,
-                                                   const tarn_row_ops *ops)
-{
-    _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
-    found_room room = {winners, FOUND_BYTES, false};
-    int64_t size[TARN_MAX_SPATIAL], lanes;
-    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS && !cut_boxes(p, &room, size, &lanes))
-        tarn_spec(p, t, begin, end);
-    else
-        find_units(p, t, begin, end, &room, ops);
-}
-
-__attribute__((noinline)) static void find_by_lanes(const tarn_problem *p, const tarn_tensors *t,
-                                                    int64_t begin, int64_t end,
-                                                    const tarn_row_ops *ops)
-{
-    _Alignas(ALIGNMENT) char winners[ROOM_BESIDE_LANES];
-    find_units(p, t, begin, end, &(found_room){winners, ROOM_BESIDE_LANES, true}, ops);
 }
 
 void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                        const tarn_row_ops *ops)
 {
+    tarn_slab slab;
     int64_t size[TARN_MAX_SPATIAL], lanes;
-    found_room beside_lanes = {.bytes = ROOM_BESIDE_LANES, .lanes_find = true};
-    bool fits = cut_boxes(p, &beside_lanes, size, &lanes);
-    (fits && tarn_lanes_find_winners(p, ops->vector_bytes) ? find_by_lanes
-                                                           : find_by_rows)(p, t, begin, end, ops);
+    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS && !cut_boxes(p, ops->vector_bytes, size, &lanes)) {
+        tarn_spec(p, t, begin, end);
+        return;
+    }
+    found_box b = {.lanes = {0, p->lanes}, .planes = 1};
+    for (int a = 0; a < p->spatial; a++)
+        b.windows[a] = (range){0, p->axis[a].out};
+    b.engine = engine_of(p, &b, ops);
+    while (begin < end) {
+        int64_t planes = tarn_whole_planes(p, begin, end);
+        next_slab(p, t, p->axis[0].size, &begin, end, &slab);
+        int64_t done = find_planes(p, &slab, planes, &b, ops);
+        if (done > 0)
+            begin += (done - 1) * p->axis[0].size;
+        else
+            find_slab(p, &slab, &b, ops);
+    }
 }

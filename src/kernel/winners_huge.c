@@ -153,7 +153,7 @@ static void fill_tile(huge_tile *t)
     }
 }
 
-void tarn_find_huge(const tarn_problem *p, const tarn_slab *slab, char *room,
+void tarn_find_huge(const tarn_problem *p, const tarn_slab *slab, const range *all, char *room,
                     const tarn_row_ops *ops)
 {
     int last = p->spatial - 1;
@@ -163,18 +163,15 @@ void tarn_find_huge(const tarn_problem *p, const tarn_slab *slab, char *room,
                    .outer = last > 1 ? last - 1 : 0,
                    .sum_bytes = p->dtype == TARN_F64 ? 8 : 4,
                    .chains = p->axis[last].adaptive ? 1 : p->axis[last].window_step,
-                   .box = {.planes = 1}};
-    range all[TARN_MAX_SPATIAL];
+                   .box = {.planes = 1, .engine = tarn_engine_forward}};
     int64_t size[TARN_MAX_SPATIAL],
         cells = TILE_BYTES / t.sum_bytes / (t.outer + 1) / MOST_LANES * MOST_LANES;
     t.tile_bytes = cells * t.sum_bytes;
     t.sums = room;
     t.gradients = t.sums + TILE_BYTES;
     t.box.winners = t.gradients + CHUNK * sizeof(double) + SCRATCH_SLACK;
-    for (int a = 0; a <= last; a++) {
-        all[a] = a == 0 ? (range){slab->lo, slab->hi} : (range){0, p->axis[a].size};
+    for (int a = 0; a <= last; a++)
         size[a] = 1;
-    }
     size[last] = min_i64(length(all[last]), last > 0 ? EDGE : cells);
     if (last > 0)
         size[last - 1] = cells / size[last];
