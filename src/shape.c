@@ -79,7 +79,7 @@ static void drop_unused_steps(tarn_axis *axis)
  * be. */
 static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_error *error)
 {
-    int64_t extent, padded, bound;
+    int64_t extent = 0, padded = 0, bound = 0; /* compilers add before they know what to add */
     if (!checked_mul(axis->kernel - 1, axis->dilation, &extent) || !checked_add(extent, 1, &extent))
         return tarn_fail(error, TARN_OVERFLOW, a,
                          "kernel %lld with dilation %lld on axis %d spans more than 63 bits count",

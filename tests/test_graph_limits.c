@@ -525,6 +525,13 @@ static void test_memory(void)
     m = memory_of(g, TARN_GRAPH_VJP, 1);
     CHECK(m.arena == 256 + 2 * 512 && m.floor == m.arena, "%lld", (long long)m.arena);
     tarn_graph_destroy(g);
+    /* What is left of the gap of a, 128 bytes, after 64 of them went to c, goes to d. */
+    g = load("x = input f32 32\ns = input f32 16\na = max x kernel=1 spatial=1\nb = max a kernel=2 "
+             "spatial=1\nc = max b kernel=1 spatial=1\nd = max s kernel=1 spatial=1\ne = max d "
+             "kernel=1 spatial=1\nf = add c e\ny = add f b\nz = add y d\nreturn z");
+    m = memory_of(g, TARN_GRAPH_FORWARD, 0);
+    CHECK(m.arena == 256 && m.floor == 256, "%lld, %lld", (long long)m.arena, (long long)m.floor);
+    tarn_graph_destroy(g);
     /* Concatenated pools are made in place, in the caller's output. */
     g = load("x = input f32 1x4x8x8\na = max x kernel=3 stride=1 pad=1\nb = max a kernel=3 "
              "stride=1 pad=1\ny = concat x a b axis=1\nreturn y");
