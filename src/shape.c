@@ -22,7 +22,7 @@ static tarn_status overflows(const char *what, int64_t a, int64_t b, int64_t c, 
                      (long long)a, (long long)b, (long long)c);
 }
 
-/* Extended Euclid: the inverse of a modulo m for coprime a and m; 0 for m == 1. */
+/* Extended Euclid: the inverse of a modulo m for coprime a and m, of either sign; 0 for m == 1. */
 static int64_t inverse_modulo(int64_t a, int64_t m)
 {
     int64_t r0 = m, r1 = a % m, t0 = 0, t1 = 1;
@@ -31,7 +31,7 @@ static int64_t inverse_modulo(int64_t a, int64_t m)
         r0 = r1, r1 = r;
         t0 = t1, t1 = t;
     }
-    return m == 1 ? 0 : t0 < 0 ? t0 + m : t0;
+    return t0;
 }
 
 static int64_t greatest_common_divisor(int64_t a, int64_t b)

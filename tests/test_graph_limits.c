@@ -413,6 +413,17 @@ static tarn_value push_probe(tarn_graph *g, tarn_value x, probe *p)
     return y;
 }
 
+static tarn_memory memory_of(const tarn_graph *g, tarn_mode mode, int values)
+{
+    tarn_request request = {.mode = mode, .values = values};
+    tarn_memory memory = {0};
+    tarn_program *p;
+    GOOD(tarn_graph_compile(&p, g, &request, NULL, &error));
+    GOOD(tarn_program_memory(p, &memory, &error));
+    tarn_program_destroy(p);
+    return memory;
+}
+
 static void test_payloads(void)
 {
     probe first = {0}, second = {0}, unused = {0};
@@ -452,6 +463,19 @@ static void test_payloads(void)
     BAD(TARN_OVERFLOW, tarn_graph_vjp(g, inputs, seeds, NULL, results, NULL, &error));
     second.answer = TARN_OK;
     tarn_graph_destroy(g);
+    /* Before a payload gives its part of a gradient, the two that wait are added up: one buffer
+     * beside the caller's is enough. */
+    GOOD(tarn_graph_create(&g, NULL, &error));
+    GOOD(tarn_graph_input(g, TARN_F32, 1, shape, &x, &error));
+    tarn_value parts[3] = {push_probe(g, x, &first)};
+    tarn_pool pool = tarn_avg_pool(1);
+    for (int k = 1; k < 3; k++)
+        GOOD(tarn_graph_pool(g, x, &pool, &parts[k], &error));
+    GOOD(tarn_graph_concat(g, 3, parts, 0, &a, &error));
+    GOOD(tarn_graph_output(g, a, &error));
+    CHECK(memory_of(g, TARN_GRAPH_VJP, 0).arena == 64, "%lld",
+          (long long)memory_of(g, TARN_GRAPH_VJP, 0).arena);
+    tarn_graph_destroy(g);
     /* Payloads that are not there. */
     GOOD(tarn_graph_create(&g, NULL, &error));
     GOOD(tarn_graph_input(g, TARN_F32, 1, shape, &x, &error));
@@ -470,17 +494,6 @@ static void test_payloads(void)
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */
-
-static tarn_memory memory_of(const tarn_graph *g, tarn_mode mode, int values)
-{
-    tarn_request request = {.mode = mode, .values = values};
-    tarn_memory memory = {0};
-    tarn_program *p;
-    GOOD(tarn_graph_compile(&p, g, &request, NULL, &error));
-    GOOD(tarn_program_memory(p, &memory, &error));
-    tarn_program_destroy(p);
-    return memory;
-}
 
 static void test_memory(void)
 {
