@@ -326,6 +326,26 @@ static void test_merged_axes(void)
     GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
     CHECK(plan->problem.leading == 2, "%d axes", plan->problem.leading);
     tarn_plan_destroy(plan);
+    /* One tensor that does not is enough. */
+    for (int k = 0; k < TARN_OPERANDS; k++) {
+        tarn_options options = tarn_options_default();
+        tarn_view shaped[TARN_OPERANDS];
+        GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+        for (int operand = 0; operand < TARN_OPERANDS; operand++) {
+            GOOD(tarn_plan_layout(plan, operand, &shaped[operand], &error));
+            shaped[operand] = tarn_view_dense(NULL, shaped[operand].dtype, 5,
+                                              shaped[operand].shape);
+            if (operand == k) {
+                shaped[operand].strides[1] = 200;
+                shaped[operand].strides[0] = 600;
+            }
+            options.layout[operand] = operand == TARN_X ? NULL : &shaped[operand];
+        }
+        tarn_plan_destroy(plan);
+        GOOD(tarn_plan_create(&plan, &pool, &shaped[TARN_X], &options, &error));
+        CHECK(plan->problem.leading == 2, "%d axes", plan->problem.leading);
+        tarn_plan_destroy(plan);
+    }
 }
 
 int main(void)

@@ -483,7 +483,9 @@ static void check_errors(void)
     part = tarn_view_dense(NULL, TARN_F32, 1, (int64_t[]){6});
     CHECK(!tarn_output_view(&pool, &part, &y, &error) && y.shape[0] == 2, "%s", error.message);
     pool.origin[0] = 1; /* the cells that windows end at, but not where they begin */
-    CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW, "%s", error.message);
+    CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW &&
+              strncmp(error.message, "windows 1 to 2 of axis 0 read 6 cells from 2 on;", 48) == 0,
+          "%s", error.message);
     /* The whole has more cells than 63 bits count; x and the windows are few. */
     pool = tarn_max_pool2d(1, 1, INT64_C(1) << 40);
     for (int a = 0; a < 2; a++)
