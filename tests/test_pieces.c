@@ -375,22 +375,42 @@ static void check_leading_boxes(void)
     tarn_box box = {{0, 0, 0, 0}, {2, 3, 7, 8}}, cells, windows;
     tarn_error error;
     CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 1, "%s", error.message);
-    box.hi[3] = 7, box.hi[1] = 4;
+    box.hi[3] = 7, box.hi[2] = 8;
+    CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 0, "%s", error.message);
+    box.hi[2] = 7, box.hi[1] = 4;
     CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == -1, "%s", error.message);
     box.hi[1] = 0; /* no channel is no error */
     CHECK(!PIECE(&box), "%s", error.message);
 }
 
-/* A piece has the windows that read its cells, and no others. */
+/* A piece has the windows that read its cells, and the cells that they read, and no others. */
 static void check_windows(void)
 {
-    tarn_pool pool = tarn_max_pool2d(3, 3, 1), piece;
-    tarn_view x = tarn_view_dense(NULL, TARN_F32, 2, (int64_t[]){12, 12});
-    tarn_box box = {{5, 0}, {6, 12}}, cells, windows;
-    tarn_error error;
-    CHECK(!tarn_piece(&pool, &x, TARN_VJP, &box, &piece, &cells, &windows, &error) &&
-              windows.lo[0] == 3 && windows.hi[0] == 6 && cells.lo[0] == 3 && cells.hi[0] == 8,
-          "%lld to %lld", (long long)windows.lo[0], (long long)windows.hi[0]);
+    static const struct {
+        const char *problem;
+        int64_t cell, windows[2], cells[2];
+    } cases[] = {
+        {"max k3s1 f32 12", 5, {3, 6}, {3, 8}},
+        {"max k3s1p1 f32 12", 5, {4, 7}, {3, 8}},
+        {"max k2s4p1 f32 16", 11, {3, 4}, {11, 13}},
+        {"avg k3s1p1 f32 12", 5, {4, 7}, {5, 6}},
+        {"avg k3s1p1 nopad f32 12", 5, {4, 7}, {3, 8}},
+        {"avg k3s1p1 nopad div=3 f32 12", 5, {4, 7}, {5, 6}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        tarn_pool pool, piece;
+        tarn_view x;
+        tarn_box box = {{cases[k].cell}, {cases[k].cell + 1}}, cells, windows;
+        tarn_error error;
+        CHECK(!tarn_problem_parse(cases[k].problem, &pool, &x, &error), "%s", error.message);
+        CHECK(!tarn_piece(&pool, &x, TARN_VJP, &box, &piece, &cells, &windows, &error), "%s",
+              error.message);
+        CHECK(windows.lo[0] == cases[k].windows[0] && windows.hi[0] == cases[k].windows[1] &&
+                  cells.lo[0] == cases[k].cells[0] && cells.hi[0] == cases[k].cells[1],
+              "%s: windows %lld to %lld, cells %lld to %lld", cases[k].problem,
+              (long long)windows.lo[0], (long long)windows.hi[0], (long long)cells.lo[0],
+              (long long)cells.hi[0]);
+    }
 }
 
 static void check_errors(void)
