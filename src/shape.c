@@ -22,7 +22,7 @@ static tarn_status overflows(const char *what, int64_t a, int64_t b, int64_t c, 
                      (long long)a, (long long)b, (long long)c);
 }
 
-/* Extended Euclid: the inverse of a modulo m for coprime a and m; 0 for m == 1. */
+/* Extended Euclid: the inverse of a modulo m for coprime a and m, of either sign; 0 for m == 1. */
 static int64_t inverse_modulo(int64_t a, int64_t m)
 {
     int64_t r0 = m, r1 = a % m, t0 = 0, t1 = 1;
@@ -31,7 +31,7 @@ static int64_t inverse_modulo(int64_t a, int64_t m)
         r0 = r1, r1 = r;
         t0 = t1, t1 = t;
     }
-    return m == 1 ? 0 : t0 < 0 ? t0 + m : t0;
+    return t0;
 }
 
 static int64_t greatest_common_divisor(int64_t a, int64_t b)
@@ -79,7 +79,7 @@ static void drop_unused_steps(tarn_axis *axis)
  * be. */
 static tarn_status count_windows(tarn_axis *axis, int a, bool ceil_mode, tarn_error *error)
 {
-    int64_t extent, padded, bound;
+    int64_t extent = 0, padded = 0, bound = 0; /* compilers add before they know what to add */
     if (!checked_mul(axis->kernel - 1, axis->dilation, &extent) || !checked_add(extent, 1, &extent))
         return tarn_fail(error, TARN_OVERFLOW, a,
                          "kernel %lld with dilation %lld on axis %d spans more than 63 bits count",

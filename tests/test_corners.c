@@ -236,8 +236,124 @@ static void test_padding_at_the_reach(void)
     }
 }
 
+/* [K1] The last numbers that dtypes have, and the first that they do not. */
+static void test_skipped_numbers(void)
+{
+    static const struct {
+        const char *problem;
+        tarn_status expected;
+    } cases[] = {
+        {"max k1 skip=127 i8 1", TARN_OK},
+        {"max k1 skip=128 i8 1", TARN_BAD_VALUE},
+        {"max k1 skip=-128 i8 1", TARN_OK},
+        {"max k1 skip=255 u8 1", TARN_OK},
+        {"max k1 skip=0 u8 1", TARN_OK},
+        {"max k1 skip=9223372036854775807 i64 1", TARN_OK},
+        {"max k1 skip=-9223372036854775808 i64 1", TARN_OK},
+        {"max k1 skip=9223372036854775808 i64 1", TARN_BAD_VALUE},
+        {"max k1 skip=18446744073709551615 u64 1", TARN_OK},
+        {"max k1 skip=18446744073709551616 u64 1", TARN_BAD_VALUE},
+        {"max k1 skip=-2.0 i16 1", TARN_OK},
+        {"max k1 skip=inf f16 1", TARN_OK},
+        {"max k1 skip=-inf f16 1", TARN_OK},
+        {"max k1 skip=65504 f16 1", TARN_OK},
+        {"max k1 skip=65520 f16 1", TARN_BAD_VALUE},
+    };
+    tarn_pool pool;
+    tarn_view x;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        tarn_plan *plan = NULL;
+        GOOD(tarn_problem_parse(cases[k].problem, &pool, &x, &error));
+        tarn_status status = tarn_plan_create(&plan, &pool, &x, NULL, &error);
+        CHECK(status == cases[k].expected, "%s: %s", cases[k].problem, tarn_status_name(status));
+        tarn_plan_destroy(plan);
+    }
+}
+
+/* [K3] Where all taps are skipped, the skipped number is the result: of zeros +0. */
+static void test_skipped_zeros(void)
+{
+    static const uint32_t families[] = {TARN_ISA_SPEC, TARN_ISA_PORTABLE};
+    double x[2] = {0.0, -0.0}, y[2];
+    tarn_pool pool = tarn_max_pool(1);
+    tarn_view view = tarn_view_dense(NULL, TARN_F64, 1, (int64_t[]){2});
+    pool.skip = TARN_SKIP_REAL;
+    pool.skip_real = -0.0;
+    for (int f = 0; f < 2; f++) {
+        tarn_options options = tarn_options_default();
+        tarn_plan *plan;
+        options.isa = families[f];
+        GOOD(tarn_plan_create(&plan, &pool, &view, &options, &error));
+        GOOD(tarn_forward(plan, x, y, NULL, &error));
+        CHECK(memcmp(y, (double[2]){0.0, 0.0}, sizeof y) == 0, "%g %g", y[0], y[1]);
+        tarn_plan_destroy(plan);
+    }
+}
+
+/* [N4] A tangent that is too small for its type is +0, of whatever sign it was. */
+static void test_vanishing_tangent(void)
+{
+    static const uint32_t families[] = {TARN_ISA_SPEC, TARN_ISA_PORTABLE};
+    const double x[2] = {1.0, 0x1p30}, dx[2] = {-0x1p-1074, 0.0};
+    double dy;
+    tarn_pool pool;
+    tarn_view view;
+    GOOD(tarn_problem_parse("lp k2 p=3 f64 2", &pool, &view, &error));
+    for (int f = 0; f < 2; f++) {
+        tarn_options options = tarn_options_default();
+        tarn_plan *plan;
+        options.isa = families[f];
+        GOOD(tarn_plan_create(&plan, &pool, &view, &options, &error));
+        GOOD(tarn_jvp(plan, x, dx, NULL, &dy, &error));
+        CHECK(memcmp(&dy, &(double){0.0}, sizeof dy) == 0, "%g", dy);
+        tarn_plan_destroy(plan);
+    }
+}
+
+/* Leading axes that lie densely in all tensors are one. */
+static void test_merged_axes(void)
+{
+    tarn_pool pool;
+    tarn_view x;
+    tarn_plan *plan;
+    GOOD(tarn_problem_parse("max k2 f32 5x3x7x4x4 d2", &pool, &x, &error));
+    GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+    CHECK(plan->problem.leading == 1 && plan->problem.lead_size[0] == 105, "%d axes, the first %lld",
+          plan->problem.leading, (long long)plan->problem.lead_size[0]);
+    tarn_plan_destroy(plan);
+    x.strides[1] = 200; /* of the three, the last two do not lie densely */
+    x.strides[0] = 600;
+    GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+    CHECK(plan->problem.leading == 2, "%d axes", plan->problem.leading);
+    tarn_plan_destroy(plan);
+    /* One tensor that does not is enough. */
+    for (int k = 0; k < TARN_OPERANDS; k++) {
+        tarn_options options = tarn_options_default();
+        tarn_view shaped[TARN_OPERANDS];
+        GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+        for (int operand = 0; operand < TARN_OPERANDS; operand++) {
+            GOOD(tarn_plan_layout(plan, operand, &shaped[operand], &error));
+            shaped[operand] = tarn_view_dense(NULL, shaped[operand].dtype, 5,
+                                              shaped[operand].shape);
+            if (operand == k) {
+                shaped[operand].strides[1] = 200;
+                shaped[operand].strides[0] = 600;
+            }
+            options.layout[operand] = operand == TARN_X ? NULL : &shaped[operand];
+        }
+        tarn_plan_destroy(plan);
+        GOOD(tarn_plan_create(&plan, &pool, &shaped[TARN_X], &options, &error));
+        CHECK(plan->problem.leading == 2, "%d axes", plan->problem.leading);
+        tarn_plan_destroy(plan);
+    }
+}
+
 int main(void)
 {
+    test_skipped_numbers();
+    test_skipped_zeros();
+    test_vanishing_tangent();
+    test_merged_axes();
     test_views();
     test_padding_at_the_reach();
     test_calls();

@@ -238,6 +238,19 @@ static void test_text(void)
     BAD(TARN_BAD_TEXT, tarn_graph_load(&graph, text, sizeof text, NULL, NULL, NULL, &error));
 }
 
+/* Tie rules that are not the usual ones of their windows are written, and no others. */
+static void test_saved_ties(void)
+{
+    static const char text[] =
+        "x = input f32 2x2\na = max x kernel=1,1 stride=1,1 ties=split\nb = min x global "
+        "ties=first\nc = max x kernel=1,1 stride=1,1\nd = min x global\nreturn a b c d\n";
+    char saved[1000];
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    tarn_graph_save(graph, saved, sizeof saved);
+    CHECK(strcmp(saved, text) == 0, "%s", saved);
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Pools that differ in one number -------------------------------------------------------- */
 
 /* Each is planned for itself: the result of a graph with all of them is that of each alone. */
@@ -253,6 +266,12 @@ static void test_nearly_same_pools(void)
         "avg x kernel=2 stride=1 pad=1 dilation=2",
         "avg x kernel=2 stride=2 pad=1",
         "avg x kernel=2,1 stride=1 pad=1,0",
+        "avg x kernel=2 stride=1 pad=1 skip=nan",
+        "avg x kernel=2 stride=1 pad=1 skip=0",
+        "avg x kernel=2 stride=1 pad=1 skip=1",
+        "avg x kernel=2 stride=1 pad=1 skip=1.0",
+        "avg x kernel=2 stride=1 pad=1 skip=2.0",
+        "avg x kernel=2 stride=1 pad=1 skip=1 min=2",
         "max x kernel=2 stride=1 pad=1",
         "max z kernel=2 stride=1 pad=1",
         "max v kernel=2 stride=1 pad=1",
@@ -329,6 +348,11 @@ static void test_drawings(void)
         "v6 = scale factor=2\\nf32 2x2, 16 bytes\\nnot computed\", style=dashed"};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         CHECK(strstr(drawing, parts[k]), "no %s in %s", parts[k], drawing);
+    /* Arrows of all operands and outputs, and no others; the node that came later is the last. */
+    CHECK(strstr(drawing, "  n0 -> n2;\n  n1 -> n2;\n  n2 -> n3;\n  n1 -> n3;\n  n1 -> n4;\n  n3 -> "
+                          "n5;\n  n0 -> n6;\n  out0 [label=\"output 0\", shape=plain];\n  n5 -> "
+                          "out0;\n  out1 [label=\"output 1\", shape=plain];\n  n1 -> out1;\n"),
+          "%s", drawing);
     GOOD(tarn_graph_create(&other, NULL, &error));
     CHECK(tarn_graph_dot(other, program, drawing, sizeof drawing) < 0,
           "a program of another graph");
@@ -451,6 +475,7 @@ int main(void)
     test_builders();
     test_allocators();
     test_text();
+    test_saved_ties();
     test_nearly_same_pools();
     test_drawings();
     test_runs();

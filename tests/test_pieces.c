@@ -364,21 +364,99 @@ static void compare_partial_sums(void)
 
 /* ---- Errors --------------------------------------------------------------------------------- */
 
+#define PIECE(written)                                                                             \
+    tarn_piece(&pool, &x, TARN_FORWARD, written, &piece, &cells, &windows, &error)
+
+/* The axis of an error is a spatial one, or none. */
+static void check_leading_boxes(void)
+{
+    tarn_pool pool = tarn_max_pool2d(3, 3, 1), piece;
+    tarn_view x = tarn_view_dense(NULL, TARN_F32, 4, (int64_t[]){2, 3, 9, 9});
+    tarn_box box = {{0, 0, 0, 0}, {2, 3, 7, 8}}, cells, windows;
+    tarn_error error;
+    CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 1, "%s", error.message);
+    box.hi[3] = 7, box.hi[2] = 8;
+    CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 0, "%s", error.message);
+    box.hi[2] = 7, box.hi[1] = 4;
+    CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == -1, "%s", error.message);
+    box.hi[1] = 0; /* no channel is no error */
+    CHECK(!PIECE(&box), "%s", error.message);
+}
+
+/* A piece has the windows that read its cells, and the cells that they read, and no others. */
+static void check_windows(void)
+{
+    static const struct {
+        const char *problem;
+        int64_t cell, windows[2], cells[2];
+    } cases[] = {
+        {"max k3s1 f32 12", 5, {3, 6}, {3, 8}},
+        {"max k3s1p1 f32 12", 5, {4, 7}, {3, 8}},
+        {"max k2s4p1 f32 16", 11, {3, 4}, {11, 13}},
+        {"avg k3s1p1 f32 12", 5, {4, 7}, {5, 6}},
+        {"avg k3s1p1 nopad f32 12", 5, {4, 7}, {3, 8}},
+        {"avg k3s1p1 nopad div=3 f32 12", 5, {4, 7}, {5, 6}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        tarn_pool pool, piece;
+        tarn_view x;
+        tarn_box box = {{cases[k].cell}, {cases[k].cell + 1}}, cells, windows;
+        tarn_error error;
+        CHECK(!tarn_problem_parse(cases[k].problem, &pool, &x, &error), "%s", error.message);
+        CHECK(!tarn_piece(&pool, &x, TARN_VJP, &box, &piece, &cells, &windows, &error), "%s",
+              error.message);
+        CHECK(windows.lo[0] == cases[k].windows[0] && windows.hi[0] == cases[k].windows[1] &&
+                  cells.lo[0] == cases[k].cells[0] && cells.hi[0] == cases[k].cells[1],
+              "%s: windows %lld to %lld, cells %lld to %lld", cases[k].problem,
+              (long long)windows.lo[0], (long long)windows.hi[0], (long long)cells.lo[0],
+              (long long)cells.hi[0]);
+    }
+}
+
 static void check_errors(void)
 {
     tarn_pool pool = tarn_avg_pool2d(3, 3, 2), piece;
     tarn_view x = tarn_view_dense(NULL, TARN_F32, 2, (int64_t[]){9, 9});
     tarn_box box = {{1, 1}, {3, 3}}, cells, windows;
     tarn_error error;
-#define PIECE(written)                                                                             \
-    tarn_piece(&pool, &x, TARN_FORWARD, written, &piece, &cells, &windows, &error)
     CHECK(!PIECE(&box) && cells.lo[0] == 2 && cells.hi[0] == 7 && piece.whole[0] == 9 &&
               piece.origin[0] == 2 && piece.first[0] == 1 && piece.count[0] == 2,
           "%s", error.message);
     CHECK(PIECE(NULL) == TARN_BAD_ARGUMENT, "no box");
+    CHECK(tarn_piece(&pool, &x, TARN_FORWARD, &box, NULL, &cells, &windows, &error) ==
+                  TARN_BAD_ARGUMENT &&
+              strcmp(error.message, "piece is NULL") == 0,
+          "%s", error.message);
+    CHECK(tarn_piece(&pool, &x, TARN_FORWARD, &box, &piece, NULL, &windows, &error) ==
+                  TARN_BAD_ARGUMENT &&
+              strcmp(error.message, "x_box is NULL") == 0,
+          "%s", error.message);
+    CHECK(tarn_piece(&pool, &x, TARN_FORWARD, &box, &piece, &cells, NULL, &error) ==
+                  TARN_BAD_ARGUMENT &&
+              strcmp(error.message, "y_box is NULL") == 0,
+          "%s", error.message);
+    CHECK(tarn_piece(NULL, &x, TARN_FORWARD, &box, &piece, &cells, &windows, &error) ==
+              TARN_BAD_ARGUMENT,
+          "no pool");
+    CHECK(tarn_piece(&pool, NULL, TARN_FORWARD, &box, &piece, &cells, &windows, &error) ==
+              TARN_BAD_ARGUMENT,
+          "no x");
     CHECK(tarn_piece(&pool, &x, TARN_FORWARD_SAVED, &box, &piece, &cells, &windows, &error) ==
               TARN_UNSUPPORTED,
           "winners of an average");
+    CHECK(tarn_piece(&pool, &x, TARN_FORWARD_INDICES, &box, &piece, &cells, &windows, &error) ==
+                  TARN_UNSUPPORTED &&
+              strncmp(error.message, "indices: ", 9) == 0,
+          "%s", error.message);
+    tarn_view integers = tarn_view_dense(NULL, TARN_I32, 2, (int64_t[]){9, 9});
+    for (int pass = 0; pass < TARN_PASSES; pass++)
+        if (pass == TARN_JVP || pass == TARN_VJP)
+            CHECK(tarn_piece(&pool, &integers, (tarn_pass)pass, &box, &piece, &cells, &windows,
+                             &error) == TARN_BAD_DTYPE,
+                  "derivatives of integers");
+    CHECK(tarn_piece(&pool, &x, (tarn_pass)-1, &box, &piece, &cells, &windows, &error) ==
+              TARN_BAD_ARGUMENT,
+          "no pass");
     CHECK(tarn_piece(&pool, &x, TARN_PASSES, &box, &piece, &cells, &windows, &error) ==
               TARN_BAD_ARGUMENT,
           "no pass");
@@ -386,7 +464,12 @@ static void check_errors(void)
     CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 1, "a box outside");
     box.hi[1] = 1;
     CHECK(PIECE(&box) == TARN_BAD_SHAPE, "an empty box");
-    box.hi[1] = 3;
+    box.lo[1] = 2; /* and one that ends before it begins, and one that begins before the axis */
+    CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 1, "%s", error.message);
+    box.lo[1] = -1;
+    CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 1, "%s", error.message);
+    check_leading_boxes();
+    box.lo[1] = 1, box.hi[1] = 3;
     CHECK(!PIECE(&box), "%s", error.message);
     pool = piece;
     CHECK(PIECE(&box) == TARN_BAD_ARGUMENT && error.axis == 0, "a piece of a piece");
@@ -401,6 +484,16 @@ static void check_errors(void)
     pool.count[0] = 4;
     CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW && error.axis == 0, "%s",
           error.message);
+    pool.count[0] = 1; /* windows from before the first, none of them, more than there are */
+    pool.first[0] = -1;
+    CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW && error.axis == 0, "%s",
+          error.message);
+    pool.first[0] = 0, pool.count[0] = 0;
+    CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW && error.axis == 0, "%s",
+          error.message);
+    pool.count[0] = 5;
+    CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW && error.axis == 0, "%s",
+          error.message);
     pool = piece;
     pool.whole[0] = -9;
     CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW, "%s", error.message);
@@ -409,7 +502,21 @@ static void check_errors(void)
     CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW, "%s", error.message);
     part = tarn_view_dense(NULL, TARN_F32, 1, (int64_t[]){6});
     CHECK(!tarn_output_view(&pool, &part, &y, &error) && y.shape[0] == 2, "%s", error.message);
-    CHECK(tarn_nodes(0, 0, 1, (int64_t[TARN_MAX_NODES]){0}) == 0, "no list");
+    pool.origin[0] = 1; /* the cells that windows end at, but not where they begin */
+    CHECK(tarn_output_view(&pool, &part, &y, &error) == TARN_BAD_WINDOW &&
+              strncmp(error.message, "windows 1 to 2 of axis 0 read 6 cells from 2 on;", 48) == 0,
+          "%s", error.message);
+    /* The whole has more cells than 63 bits count; x and the windows are few. */
+    pool = tarn_max_pool2d(1, 1, INT64_C(1) << 40);
+    for (int a = 0; a < 2; a++)
+        pool.whole[a] = INT64_C(1) << 40, pool.count[a] = 1;
+    CHECK(tarn_output_view(&pool, &x, &y, &error) == TARN_OVERFLOW && error.axis == 1, "%s",
+          error.message);
+    int64_t ends[TARN_MAX_NODES];
+    CHECK(tarn_nodes(0, 0, 1, ends) == 0 && tarn_nodes(8, 0, 8, NULL) == 0, "no list");
+    CHECK(tarn_nodes(8, -1, 8, ends) == 0 && tarn_nodes(8, 0, 9, ends) == 0 &&
+              tarn_nodes(8, 4, 4, ends) == 0,
+          "no part of the list");
     CHECK(tarn_nodes(INT64_MAX, 1, INT64_MAX - 1, (int64_t[TARN_MAX_NODES]){0}) <= 126,
           "a long list");
 }
@@ -419,6 +526,7 @@ int main(int argc, char **argv)
     long wanted = argc > 1 ? atol(argv[1]) : 6000, boxes = 0;
     state.state = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
     check_errors();
+    check_windows();
     for (int n = 0; n < wanted / 10 + 1; n++)
         compare_partial_sums();
     while (boxes < wanted)

@@ -170,6 +170,12 @@ static void test_words(void)
     check_meaning("sum k2 skip=-1.5e3 min=0 i8 30", &pool, &row);
     pool.skip_real = (double)INFINITY;
     check_meaning("sum k2 min=0 skip=inf i8 30", &pool, &row);
+    pool.skip_real = -(double)INFINITY;
+    check_meaning("sum k2 min=0 skip=-inf i8 30", &pool, &row);
+    pool.skip_real = -1e20; /* no integer of 64 bits */
+    check_meaning("sum k2 min=0 skip=-100000000000000000000 i8 30", &pool, &row);
+    pool.skip_real = 1e20;
+    check_meaning("sum k2 min=0 skip=100000000000000000000 i8 30", &pool, &row);
     pool = tarn_mode_pool(1);
     pool.skip = TARN_SKIP_INTEGER;
     pool.skip_integer = -7;
@@ -256,6 +262,13 @@ static const struct {
     {"max k3 f32 4x4 5", 0}, /* a second shape is not more axes of the first */
     {"max k3 f32 f64 4x4", 0},
     {"max k3 a2 f32 4x4", 0},
+    {"max k1 f32 4 piece=9:0:0:4 piece=9:0:0:4", 0},
+    {"max k1 f32 4 piece=9:0:0", 0},
+    {"max k1 f32 4 piece=9:0:0:x", 0},
+    {"max k1 f32 4 piece=9:0:0:4,9:0:0:4", 0},
+    {"max k1 d1 f32 4 "
+     "piece=1:0:0:1,1:0:0:1,1:0:0:1,1:0:0:1,1:0:0:1,1:0:0:1,1:0:0:1,1:0:0:1,1:0:0:1",
+     0},
 };
 
 static void check_refused(const char *text, int column)

@@ -38,7 +38,7 @@ GROUPS = [
     ("src/graph/*", ["test_graph_corners", "test_graph_names", "replay_graph fuzz/corpus/graph", "test_graph_text", "test_graph_limits",
                      "test_graph", "test_exact_graph"]),
     ("src/kernel/*", [*SWEEPS, "test_row_types", "test_row_ops"]),
-    ("src/piece.c src/skip.c", ["test_corners", "test_pieces 2000", "test_kernels 1 skip", "test_errors", "test_pieces 20000",
+    ("src/piece.c src/skip.c", ["test_corners", "test_text", "test_pieces 2000", "test_kernels 1 skip", "test_errors", "test_pieces 20000",
                                 "test_kernels 1 pieces"]),
     ("src/text.c src/decimal.c", ["replay_problem fuzz/corpus/problem", "test_decimal", "test_text"]),
     ("src/shape.c src/layout.c src/plan.c src/run.c src/helpers.c src/window.h src/checked.h src/executor.c src/error.c src/threads.c "
@@ -82,14 +82,15 @@ def mutants_in(path):
                 yield path, number, line, changed
 
 
-def draw(only, chance):
-    """All mutants, shuffled, the groups in turn: kernels have most lines."""
+def draw(only, seed):
+    """All mutants, shuffled, the groups in turn: kernels have most lines. A group's order is its own, so that --only a group draws what
+    the whole draws of it."""
     groups = {}
     for path in sources():
         if any(fnmatch.fnmatch(path, p) for p in only.split()):
             groups.setdefault(tuple(tests_of(path)), []).extend(mutants_in(path))
-    for mutants in groups.values():
-        chance.shuffle(mutants)
+    for tests, mutants in groups.items():
+        random.Random(f"{seed} {tests}").shuffle(mutants)
     rows = itertools.zip_longest(*groups.values())
     return [mutant for row in rows for mutant in row if mutant]
 
@@ -98,7 +99,7 @@ def run(words, **more):
     return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", **more)
 
 
-def prepare(programs):
+def prepare(programs, jobs):
     """A copy of the tree, and its release with these test programs."""
     for name in filter(None, run(["git", "ls-files"], cwd=ROOT).stdout.split("\n")):
         source, target = ROOT / name, WORK / name
@@ -111,7 +112,7 @@ def prepare(programs):
     for words in (["cmake", "--preset", "release", "-DTARN_TESTS=ON", "-DTARN_WERROR=ON", "-DTARN_EXAMPLES=OFF",
                    "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG", "-DTARN_SHORT_TESTS=ON", "-DTARN_AVX512=OFF",
                    "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
-                  ["cmake", "--build", "build", "--parallel", str(os.cpu_count()), "--target", *programs]):
+                  ["cmake", "--build", "build", "--parallel", str(jobs), "--target", *programs]):
         done = run(words, cwd=WORK)
         if done.returncode:
             sys.exit(done.stdout)
@@ -231,13 +232,13 @@ def main():
     parser.add_argument("--only", default="*", help="patterns of files, separated by blanks")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    found = draw(options.only, random.Random(options.seed))[options.skip:]
+    found = draw(options.only, options.seed)[options.skip:]
     if options.list:
         for mutant in found[:options.count]:
             print(described(mutant))
         print(f"{min(options.count, len(found))} of {len(found)}")
         return 0
-    prepare(sorted({test.split()[0] for mutant in found for test in tests_of(mutant[0])}))
+    prepare(sorted({test.split()[0] for mutant in found for test in tests_of(mutant[0])}), options.jobs)
     counts = judge_all(found, options)
     print(", ".join(f"{number} {kind}" for kind, number in counts.items()))
     return counts["survived"] > 0

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -60,6 +61,27 @@ static __attribute__((noinline)) int fails(void)
     errno = ENOMEM;
     return 1;
 }
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+long no_threads; /* whether those that the module asks for cannot be started */
+long refused_threads;
+
+typedef int start(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
+                   void *argument)
+{
+    static start *real;
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    if (!no_threads)
+        return real(thread, attributes, body, argument);
+    refused_threads++;
+    return EAGAIN;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
 
 static void *counted(void *block)
 {

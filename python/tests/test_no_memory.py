@@ -88,6 +88,16 @@ for name, call in CALLS.items():
             assert grown < 10 or name == "plans", f"{name}: {grown} blocks left after 12 failures at {number}"
         assert number < 199, f"{name}: {number}"
     call()
+
+# Threads that cannot be started: those that are there do the work.
+no_threads, refused = (ctypes.c_long.in_dll(library, name) for name in ("no_threads", "refused_threads"))
+large = numpy.random.default_rng(1).random((4, 300, 300), "f4")
+expected = tarn.max_pool2d(large, 3).tobytes()
+for threads, fails in (3, 1), (3, 0), (5, 1), (5, 0):
+    no_threads.value = fails
+    with tarn.threads(threads):
+        assert tarn.max_pool2d(large, 3).tobytes() == expected
+assert refused.value > 0
 print(injected)
 """
 

@@ -16,9 +16,7 @@ tarn_status tarn_no_memory(tarn_error *error)
 bool tarn_list_reserve(tarn_list *list, int64_t more, size_t item_bytes,
                        const tarn_allocator *allocator)
 {
-    int64_t bytes, wanted;
-    if (!checked_add(list->count, more, &wanted))
-        return false;
+    int64_t bytes, wanted = list->count + more; /* both are counts of what is in memory */
     if (wanted <= list->room)
         return true;
     int64_t room = max_i64(wanted, max_i64(8, list->room <= INT64_MAX / 2 ? 2 * list->room : 0));

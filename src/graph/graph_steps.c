@@ -143,8 +143,9 @@ void tarn_add_viewed(tarn_compiler *c, tarn_value like, tarn_place place, bool w
 
 /* ---- Plans --------------------------------------------------------------------------------- */
 
-/* Member by member: bytes between members say nothing. Numbers by their bits: the caller's
- * floating-point state may take small ones for equal. */
+/* Member by member, but for those of pieces, which graphs do not take: bytes between members say
+ * nothing. Numbers by their bits: the caller's floating-point state may take small ones for
+ * equal. */
 static bool same_pool(const tarn_pool *a, const tarn_pool *b)
 {
 #define SAME(member) (memcmp(&a->member, &b->member, sizeof a->member) == 0)
@@ -152,7 +153,8 @@ static bool same_pool(const tarn_pool *a, const tarn_pool *b)
            SAME(stride) && SAME(dilation) && SAME(pad_lo) && SAME(pad_hi) && SAME(out) &&
            a->ceil_mode == b->ceil_mode && a->count_include_pad == b->count_include_pad &&
            a->divisor == b->divisor && SAME(beta) && SAME(power) && a->ties == b->ties &&
-           a->flat == b->flat;
+           a->flat == b->flat && a->skip == b->skip && a->skip_integer == b->skip_integer &&
+           SAME(skip_real) && a->min_count == b->min_count;
 #undef SAME
 }
 

@@ -79,7 +79,7 @@ typedef struct mean_walk {
     int64_t quotient_rows;
     char *few, *many, *sums, *tail, *whole, *result;
     char *divisors, *taps; /* of each element of a row of windows, and the last axis' taps */
-    int64_t divided_by;    /* taps on the outer axes that `divisors` are made for; 0: none */
+    int64_t divided_by;    /* taps on the outer axes that `divisors` are made for; -1: none */
     int first;             /* axis of the problem: 1 behind planes */
     int64_t unit;          /* cells of it */
     int64_t turned_cells, turned_windows, reserved; /* of a plane; scratch bytes for turned ones */
@@ -449,7 +449,7 @@ static void set_last_tile(mean_walk *w, int64_t cell)
     int64_t listed = last->period > 0 ? last->listed : -1;
     if (!set_tile(last, cell))
         return;
-    w->divided_by = 0;
+    w->divided_by = -1;
     if (w->picked && last->listed != listed)
         make_picks(w);
     if (!w->plain && !w->late)

@@ -2,9 +2,10 @@
  * the library and the program call comes through here and what the C library calls does not. The
  * environment says which call fails:
  *
- * TARN_FAULT=12 call number 12, counted from 0, and no other TARN_FAULT=12+ that one and all
- * behind it TARN_FAULT_LOG a file that gets the number of calls and of blocks that were not
- * freed, at the end */
+ * TARN_FAULT=12: call number 12, counted from 0, and no other;
+ * TARN_FAULT=12+: that one and all behind it;
+ * TARN_FAULT_LOG: a file that gets the number of calls and of blocks that were not freed, at the
+ * end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -112,6 +113,11 @@ int __wrap_open64(const char *path, int flags, ...)
 WRAP(ssize_t, -1, EIO, read, (int file, void *data, size_t size), (file, data, size))
 WRAP(ssize_t, -1, ENOSPC, write, (int file, const void *data, size_t size), (file, data, size))
 WRAP(int, -1, EIO, fstat64, (int file, struct stat64 *about), (file, about))
+WRAP(int, -1, EACCES, stat64, (const char *path, struct stat64 *about), (path, about))
+WRAP(ssize_t, -1, EIO, readlink, (const char *path, char *target, size_t size),
+     (path, target, size))
+WRAP(off64_t, -1, ESPIPE, lseek64, (int file, off64_t at, int from), (file, at, from))
+WRAP(int, -1, EPERM, fchmod, (int file, mode_t mode), (file, mode))
 WRAP(int, -1, EACCES, rename, (const char *from, const char *to), (from, to))
 WRAP(int, -1, EPERM, linkat, (int a, const char *from, int b, const char *to, int flags),
      (a, from, b, to, flags))
