@@ -2,10 +2,12 @@
 
 #include "arguments.h"
 #include "array.h"
+#include "interrupts.h"
 #include "pool_object.h"
 #include "pooling.h"
 #include "tensor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tarn_graph.h>
@@ -15,6 +17,7 @@ typedef struct {
     tarn_graph *graph;
     tarn_program *idle[TARN_MODES]; /* a program that no thread runs just now, or NULL */
     int version;                    /* counts changes, so that old programs are not kept */
+    double parts[TARN_MODES], longest[TARN_MODES]; /* of all pools, and of one: see interrupts.h */
     module_state *state;
 } graph_object;
 
@@ -118,6 +121,18 @@ static PyObject *graph_constant(PyObject *object, PyObject *data)
     return built(self, status, &value, &error);
 }
 
+static void note_pool(graph_object *self, const tarn_pool *pool, tarn_value x)
+{
+    static const tarn_pass pass[TARN_MODES] = {TARN_FORWARD, TARN_JVP, TARN_VJP};
+    tarn_view view;
+    tarn_graph_view(self->graph, x, &view, NULL);
+    for (int mode = 0; mode < TARN_MODES; mode++) {
+        double parts = guess_parts(pool, &view, pass[mode]);
+        self->parts[mode] += parts;
+        self->longest[mode] = parts > self->longest[mode] ? parts : self->longest[mode];
+    }
+}
+
 static PyObject *graph_pool(PyObject *object, PyObject *args)
 {
     graph_object *self = graph_of(object);
@@ -126,8 +141,10 @@ static PyObject *graph_pool(PyObject *object, PyObject *args)
     tarn_error error;
     if (!PyArg_ParseTuple(args, "iO!", &x, self->state->pool_type, &pool))
         return NULL;
-    return built(self, tarn_graph_pool(self->graph, x, pool_of(pool), &value, &error), &value,
-                 &error);
+    tarn_status status = tarn_graph_pool(self->graph, x, pool_of(pool), &value, &error);
+    if (!status)
+        note_pool(self, pool_of(pool), x);
+    return built(self, status, &value, &error);
 }
 
 typedef tarn_status pad_builder(tarn_graph *graph, tarn_value x, int spatial, const int64_t *lo,
@@ -260,8 +277,12 @@ static tarn_program *take_program(graph_object *self, tarn_mode mode)
     if (program)
         return program;
     const tarn_request request = {.mode = mode};
+    tarn_options options = tarn_options_default();
+    double parts = self->parts[mode] > 1 ? 2 : 1; /* two, to stop between pools */
+    parts = self->longest[mode] > parts ? self->longest[mode] : parts;
+    interrupts_prepare((int)parts, &options.executor);
     tarn_error error;
-    if (tarn_graph_compile(&program, self->graph, &request, NULL, &error))
+    if (tarn_graph_compile(&program, self->graph, &request, &options, &error))
         raise_error(self->state, &error);
     return program;
 }
@@ -459,11 +480,15 @@ static int execute(graph_object *self, const graph_run *run)
     int version = self->version;
     tarn_program *program = take_program(self, run->mode);
     tarn_error error;
-    tarn_status status;
+    watch watch;
     if (!program)
         return -1;
-    Py_BEGIN_ALLOW_THREADS status = run_program(program, run, &error);
-    Py_END_ALLOW_THREADS return_program(self, run->mode, version, program);
+    watch_begin(&watch);
+    tarn_status status = run_program(program, run, &error);
+    bool interrupted = watch_end(&watch);
+    return_program(self, run->mode, version, program);
+    if (interrupted)
+        return -1;
     if (status)
         raise_error(self->state, &error);
     return status ? -1 : 0;
@@ -545,6 +570,65 @@ static PyObject *graph_vjp(PyObject *self, PyObject *args)
 
 /* ---- Text and questions -------------------------------------------------------------------- */
 
+/* A word of the text's line, copied; the place behind it. */
+static const char *next_word(const char *at, const char *end, char *word, size_t size)
+{
+    size_t length = 0;
+    while (at < end && *at == ' ')
+        at++;
+    for (; at < end && *at != ' ' && *at != '\n'; at++)
+        if (length + 1 < size)
+            word[length++] = *at;
+    word[length] = 0;
+    return at;
+}
+
+/* The words of a pool's line as those of a problem string, and the shape of its input. */
+static void write_problem(const char *at, const char *end, const tarn_view *x, char *text,
+                          size_t size)
+{
+    static const struct {
+        const char *name, *as;
+    } words[] = {{"kernel=", " k"}, {"stride=", "s"}, {"pad=", "p"}, {"dilation=", "e"},
+                 {"adaptive=", " a"}, {"spatial=", " d"}};
+    char word[128];
+    while ((at = next_word(at, end, word, sizeof word)), *word && *word != '#') {
+        const char *name = "", *as = " ";
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            if (!strncmp(word, words[k].name, strlen(words[k].name)))
+                name = words[k].name, as = words[k].as;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", as, word + strlen(name));
+    }
+    for (int a = 0; a < x->rank; a++) {
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%lld", a ? "x" : " f32 ", (long long)x->shape[a]);
+    }
+}
+
+/* Notes the pools of a text that was loaded: a graph does not say what its nodes are. */
+static void note_pools(graph_object *self, const char *text, size_t length)
+{
+    const char *end = text + length;
+    for (const char *line = text, *next; line < end; line = next) {
+        char name[128], equals[8], problem[1024], operand[128];
+        tarn_pool pool;
+        tarn_view x;
+        next = memchr(line, '\n', (size_t)(end - line));
+        next = next ? next + 1 : end;
+        const char *at = next_word(line, next, name, sizeof name);
+        at = next_word(at, next, equals, sizeof equals);
+        at = next_word(at, next, problem, sizeof name);
+        at = next_word(at, next, operand, sizeof operand);
+        tarn_value value = tarn_graph_find(self->graph, operand);
+        if (value < 0 || tarn_graph_view(self->graph, value, &x, NULL))
+            continue;
+        write_problem(at, next, &x, problem, sizeof problem);
+        if (!tarn_problem_parse(problem, &pool, &x, NULL))
+            note_pool(self, &pool, value);
+    }
+}
+
 static PyObject *graph_load(PyObject *type, PyObject *args)
 {
     const char *text;
@@ -556,7 +640,10 @@ static PyObject *graph_load(PyObject *type, PyObject *args)
         return NULL;
     if (tarn_graph_load(&graph, text, (size_t)length, NULL, NULL, NULL, &error))
         return raise_error(state, &error);
-    return make_object((PyTypeObject *)type, state, graph);
+    PyObject *made = make_object((PyTypeObject *)type, state, graph);
+    if (made)
+        note_pools(graph_of(made), text, (size_t)length);
+    return made;
 }
 
 static int64_t write_text(const graph_object *self, bool drawing, char *text, size_t size)

@@ -139,17 +139,20 @@ static plan_entry *make_entry(const plan_key *key, uint64_t hash)
 
 static plan_entry *make_plan(module_state *state, const plan_key *key, uint64_t hash,
                              const tarn_pool *pool, const tarn_view *x,
-                             const tarn_view *const layout[TARN_OPERANDS], int threads)
+                             const tarn_view *const layout[TARN_OPERANDS], int threads,
+                             int parts)
 {
     tarn_options options = tarn_options_default();
     if (threads > 1) /* where there are no threads, one does the work */
         tarn_executor_threads(threads, &options.executor, NULL);
-    interrupts_prepare(pool, x, &options.executor);
+    interrupts_prepare(parts, &options.executor);
     for (int k = 0; k < TARN_OPERANDS; k++)
         options.layout[k] = layout[k];
     plan_entry *entry = make_entry(key, hash);
     if (!entry)
         return NULL;
+    entry->threads = threads;
+    entry->parts = parts;
     tarn_error error;
     if (tarn_plan_create(&entry->plan, pool, x, &options, &error)) {
         destroy_entry(entry);
@@ -161,11 +164,11 @@ static plan_entry *make_plan(module_state *state, const plan_key *key, uint64_t 
 }
 
 plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view *x,
-                     const tarn_view *const layout[TARN_OPERANDS], int threads)
+                     const tarn_view *const layout[TARN_OPERANDS], int threads, int parts)
 {
     plan_key key;
     key.words = 0;
-    add_word(&key, threads);
+    add_word(&key, threads | (int64_t)parts << 32);
     add_pool(&key, pool);
     add_view(&key, TARN_X, x);
     for (int k = 0; k < TARN_OPERANDS; k++)
@@ -173,7 +176,7 @@ plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view
             add_view(&key, k, layout[k]);
     uint64_t hash = hash_key(&key);
     plan_entry *entry = find_entry(state, &key, hash);
-    return entry ? entry : make_plan(state, &key, hash, pool, x, layout, threads);
+    return entry ? entry : make_plan(state, &key, hash, pool, x, layout, threads, parts);
 }
 
 static bool is_row_major(const tarn_view *view)

@@ -40,9 +40,9 @@ static int64_t count_elements(const tarn_view *view)
     return (int64_t)count;
 }
 
-bool is_large(const tarn_view *x)
+bool is_large(const tarn_view *x, int parts)
 {
-    return count_elements(x) >= FEW_FOR_GIL;
+    return parts > 1 || count_elements(x) >= FEW_FOR_GIL;
 }
 
 int choose_threads(const tarn_view *x, int torch)
@@ -275,7 +275,9 @@ static plan_entry *find_plan(module_state *state, const pooling *call, const ten
 {
     const tarn_view *x = &tensors->array[TARN_X].view, *layout[TARN_OPERANDS] = {NULL};
     tarn_view y;
-    if (call->plan && *call->plan && fits_plan(tensors, (*call->plan)->plan)) {
+    int parts = count_parts(call->pool, x, call->pass);
+    if (call->plan && *call->plan && (*call->plan)->parts == parts &&
+        fits_plan(tensors, (*call->plan)->plan)) {
         plan_take(state, *call->plan);
         return *call->plan;
     }
@@ -287,7 +289,8 @@ static plan_entry *find_plan(module_state *state, const pooling *call, const ten
         y.dtype = x->dtype;
         layout[TARN_Y] = &y;
     }
-    return plan_get(state, call->pool, x, layout, threads_for(state, &tensors->array[TARN_X]));
+    return plan_get(state, call->pool, x, layout, threads_for(state, &tensors->array[TARN_X]),
+                    parts);
 }
 
 static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)
@@ -302,7 +305,7 @@ static PyObject *run_tensors(module_state *state, const pooling *call, tensors *
     bool bad =
         tensors->given[WINNERS] && check_winners(state, entry->plan, &tensors->array[WINNERS].view);
     if (!bad && !make_results(state, call, entry, tensors) &&
-        !run_plan(state, entry->plan, call->pass, is_large(x), tensors->data))
+        !run_plan(state, entry->plan, call->pass, is_large(x, entry->parts), tensors->data))
         made = finish_results(state, call, tensors);
     if (made && call->plan && !*call->plan)
         *call->plan = entry;

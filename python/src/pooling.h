@@ -50,7 +50,7 @@ int run_plan(const module_state *state, const tarn_plan *plan, tarn_pass pass, b
 extern int pooling_threads;
 extern _Thread_local int pooling_threads_here;
 
-/* Whether a pass over x takes long enough to give the GIL away. */
-bool is_large(const tarn_view *x);
+/* Whether a pass over x, in so many parts, takes long enough to give the GIL away. */
+bool is_large(const tarn_view *x, int parts);
 
 #endif

@@ -1,4 +1,5 @@
 /* What the compiled step of tarn.torch calls: see torch_native.h. */
+#include "interrupts.h"
 #include "torch_step.h"
 
 static step_object *step_of(PyObject *object)
@@ -12,7 +13,8 @@ static int plan(PyObject *object, const tarn_view *x, int threads)
     const tarn_view *layout[TARN_OPERANDS] = {NULL};
     if (check_frame(step->state, &step->pool, step->frame, x))
         return -1;
-    step->plan = plan_get(step->state, &step->pool, x, layout, choose_threads(x, threads));
+    step->plan = plan_get(step->state, &step->pool, x, layout, choose_threads(x, threads),
+                          count_parts(&step->pool, x, step->pass));
     return step->plan ? 0 : -1;
 }
 
@@ -28,7 +30,7 @@ static int forward(PyObject *object, const void *x, void *y, void *second)
         [TARN_X] = (void *)x, [TARN_Y] = y, [TARN_INDICES] = second, [WINNERS] = second};
     tarn_view view;
     layout(object, TARN_X, &view);
-    return run_plan(step->state, step->plan->plan, step->pass, is_large(&view), data);
+    return run_plan(step->state, step->plan->plan, step->pass, is_large(&view, step->plan->parts), data);
 }
 
 static const tarn_pool *pool(PyObject *object)
@@ -56,9 +58,43 @@ static tarn_status vjp(PyObject *object, const void *x, const void *winners, con
     return tarn_vjp(step_of(object)->plan->plan, x, winners, gy, gx, error);
 }
 
+static tarn_pass backward_pass(const step_object *step)
+{
+    return step->pass == TARN_FORWARD_SAVED ? TARN_VJP_SAVED : TARN_VJP;
+}
+
+static int is_long(PyObject *object)
+{
+    const step_object *step = step_of(object);
+    tarn_view x;
+    layout(object, TARN_X, &x);
+    return count_parts(&step->pool, &x, backward_pass(step)) > 1;
+}
+
+static int watched_vjp(PyObject *object, const void *x, const void *winners, const void *gy,
+                       void *gx)
+{
+    step_object *step = step_of(object);
+    const tarn_view *layouts[TARN_OPERANDS] = {NULL};
+    tarn_pass pass = backward_pass(step);
+    void *data[OPERANDS] = {[TARN_X] = (void *)x,
+                            [WINNERS] = (void *)winners,
+                            [TARN_GY] = (void *)gy,
+                            [TARN_GX] = gx};
+    tarn_view view;
+    layout(object, TARN_X, &view);
+    plan_entry *entry = plan_get(step->state, &step->pool, &view, layouts, step->plan->threads,
+                                 count_parts(&step->pool, &view, pass));
+    int status = entry ? run_plan(step->state, entry->plan, pass, true, data) : -1;
+    if (entry)
+        plan_put(step->state, entry);
+    return status;
+}
+
 PyObject *torch_core_table(PyObject *module, PyObject *unused)
 {
-    static torch_core table = {plan, forward, step_by_operators, layout, pool, second, saves, vjp};
+    static torch_core table = {plan, forward, step_by_operators, watched_vjp, layout, pool,
+                               second, saves, vjp, is_long};
     (void)module, (void)unused;
     return PyCapsule_New(&table, TORCH_CORE, NULL);
 }

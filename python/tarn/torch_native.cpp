@@ -183,6 +183,14 @@ void PoolBackward::release_variables()
     saved.reset_data();
 }
 
+// Python's exception as one of C++; the GIL is held.
+[[noreturn]] void throw_exception()
+{
+    python_error error;
+    error.persist();
+    throw error;
+}
+
 Tensor run_vjp(PyObject *step, const Tensor &kept, const Tensor &given, const tarn_view &y)
 {
     Tensor gy = given;
@@ -193,9 +201,15 @@ Tensor run_vjp(PyObject *step, const Tensor &kept, const Tensor &given, const ta
     Tensor gx = make(layout, y.dtype);
     const void *data = kept.defined() ? kept.const_data_ptr() : nullptr;
     const bool winners = core->saves(step) == 2;
+    const void *x = winners ? nullptr : data, *won = winners ? data : nullptr;
     tarn_error error;
-    TORCH_CHECK(!core->vjp(step, winners ? nullptr : data, winners ? data : nullptr,
-                           gy.const_data_ptr(), gx.mutable_data_ptr(), &error),
+    if (core->is_long(step)) {
+        pybind11::gil_scoped_acquire gil;
+        if (core->watched_vjp(step, x, won, gy.const_data_ptr(), gx.mutable_data_ptr()))
+            throw_exception();
+        return gx;
+    }
+    TORCH_CHECK(!core->vjp(step, x, won, gy.const_data_ptr(), gx.mutable_data_ptr(), &error),
                 error.message);
     return gx;
 }
@@ -217,11 +231,8 @@ Tensor vjp_by_operators(PyObject *step, const Tensor &kept, const Tensor &gy)
                                       : pybind11::object();
     const auto gx = pybind11::reinterpret_steal<pybind11::object>(
         core->vjp_by_operators(step, saved.ptr(), grad.ptr()));
-    if (!gx) {
-        python_error error;
-        error.persist();
-        throw error;
-    }
+    if (!gx)
+        throw_exception();
     return THPVariable_Unpack(gx.ptr());
 }
 

@@ -18,6 +18,8 @@ typedef struct {
     int (*plan)(PyObject *step, const tarn_view *x, int threads); /* 0, or -1 with an exception */
     int (*forward)(PyObject *step, const void *x, void *y, void *second); /* likewise */
     PyObject *(*vjp_by_operators)(PyObject *step, PyObject *saved, PyObject *gy);
+    int (*watched_vjp)(PyObject *step, const void *x, const void *winners, const void *gy,
+                       void *gx); /* likewise; can be interrupted */
     /* These do not. `second` is what a pass makes beside y, with y's layout: winners or indices. */
     void (*layout)(PyObject *step, tarn_operand operand, tarn_view *layout);
     const tarn_pool *(*pool)(PyObject *step);
@@ -25,6 +27,7 @@ typedef struct {
     int (*saves)(PyObject *step); /* what a backward needs: 0 nothing, 1 x, 2 winners */
     tarn_status (*vjp)(PyObject *step, const void *x, const void *winners, const void *gy, void *gx,
                        tarn_error *error);
+    int (*is_long)(PyObject *step); /* whether its backward should be the watched one */
 } torch_core;
 
 typedef struct {
@@ -34,7 +37,7 @@ typedef struct {
 } torch_native;
 
 /* The capsules that hold them. The name is changed with the structures above. */
-#define TORCH_CORE "tarn.torch_core.1"
+#define TORCH_CORE "tarn.torch_core.2"
 #define TORCH_NATIVE "tarn.torch_native.1"
 
 #ifdef __cplusplus

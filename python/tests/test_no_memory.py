@@ -5,13 +5,9 @@ Python's allocations come from malloc here, too, so that those made for the modu
 import os
 import pathlib
 import platform
-import signal
 import subprocess
 import sys
-import threading
-import time
 
-import numpy
 import pytest
 
 import tarn
@@ -111,54 +107,3 @@ def test_every_allocation_may_fail(tmp_path):
                           env={**os.environ, "LD_PRELOAD": str(shim), "PYTHONMALLOC": "malloc"})
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 50
-
-
-@pytest.fixture
-def ctrl_c():
-    """SIGINT raises KeyboardInterrupt, also where a shell has it ignored."""
-    former = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, former)
-
-
-def test_an_interrupt_is_raised_when_the_call_returns(ctrl_c):
-    x = numpy.random.default_rng(1).random((1, 2000), "f4")
-    pool = tarn.MaxPool((1000,), 1, ties="split")
-    gy = pool(x)
-    with pytest.raises(KeyboardInterrupt):
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        for _ in range(10**6):
-            pool.vjp(x, gy)
-
-
-def leaves_cells(run, size):
-    """Whether cells are left that are never written, if the signal comes when the first one is."""
-    x = numpy.random.default_rng(1).random((64, size, size), "f4")
-    gradient = run is vjp
-    out = numpy.full((64, *(2 * [size if gradient else size - 24])), numpy.nan, "f4")
-
-    def interrupt():
-        while numpy.isnan(out[0]).all():
-            time.sleep(0.001)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    other = threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        other.start()
-        run(tarn.SmoothMaxPool(25, 1), x, out)
-        other.join()
-    other.join()
-    return numpy.isnan(out).any()
-
-
-def vjp(pool, x, out):
-    return pool.vjp(x, numpy.ones((64, x.shape[1] - 24, x.shape[2] - 24), "f4"), out=out)
-
-
-@pytest.mark.parametrize("threads", (1, 2))
-@pytest.mark.parametrize("run", (lambda pool, x, out: pool(x, out=out),
-                                 lambda pool, x, out: pool.jvp(x, x, out=out), vjp))
-def test_a_long_call_is_interrupted(ctrl_c, run, threads):
-    """Signals are asked for now and then: what a fast machine has done by then is tried again, larger."""
-    with tarn.threads(threads):
-        assert any(leaves_cells(run, size) for size in (160, 320, 640))
