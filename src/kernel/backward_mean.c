@@ -17,6 +17,7 @@
  * serves all of them. Those of adaptive windows go one by one.
  */
 #include "../dispatch.h"
+#include "boxes.h"
 #include "engines.h"
 #include "mean_apart.h"
 
@@ -27,7 +28,6 @@ enum {
     FEW_CHANNELS = 32,      /* that make rows of pixels; more are rows */
     LONG_RUN = 512,         /* cells to a window, on average, that are not picked one by one */
     QUOTIENTS = 512,        /* wanted at once */
-    ROWS_AT_ONCE = 8,       /* of results that pick */
     FEW_COPIES = 8,         /* of a row, which is rather written again */
     COPIED_BYTES = 8 << 10, /* of copies, at once: they stay near */
     NEIGHBOURS = 8,         /* cells that a vector picks together */
@@ -71,7 +71,6 @@ typedef struct mean_walk {
     int64_t channels;      /* of a pixel of a row */
     bool plain;            /* rows of cells are rows of quotients */
     bool picked;           /* each cell of a row has a list, and picks a sum */
-    bool late;             /* ... of one window, when results are written */
     int32_t *picks;        /* these, for the row operation */
     int behind;            /* how far, at most, eight neighbours go back; -1: too far */
     int64_t fewest, most;  /* windows of such a list, if any */
@@ -81,7 +80,6 @@ typedef struct mean_walk {
     char *divisors, *taps; /* of each element of a row of windows, and the last axis' taps */
     int64_t divided_by;    /* taps on the outer axes that `divisors` are made for; -1: none */
     int first;             /* axis of the problem: 1 behind planes */
-    int64_t unit;          /* cells of it */
     int64_t turned_cells, turned_windows, reserved; /* of a plane; scratch bytes for turned ones */
     tarn_problem turned;                            /* planes in scratch, as lanes */
     _Alignas(64) char scratch[SCRATCH_BYTES];
@@ -187,8 +185,7 @@ static int64_t column_count(const mean_axis *last)
 /* Elements of a row of the blocks in hand. */
 static int64_t row_length(const mean_walk *w)
 {
-    const mean_axis *last = &w->axis[w->axes - 1];
-    return (w->late ? last->count : last->cells) * w->channels;
+    return w->axis[w->axes - 1].cells * w->channels;
 }
 
 /* The divisors of a row, given the taps on other axes. Both factors are numbers of the sums' type
@@ -280,7 +277,7 @@ static void make_rows(mean_walk *w, tarn_dtype dtype, char *to, int64_t to_step,
     const mean_axis *a = last_axis(w);
     int64_t c = w->channels, pitch = a->windows * c;
     int64_t bytes = dtype == w->sum ? w->size : w->gx_bytes;
-    if (w->plain || w->late) {
+    if (w->plain) {
         if (column_count(a) < a->count) /* zeros around the quotients */
             memset(to, 0, (size_t)((end - first) * to_step * w->size));
         divide_rows(w, to, to_step, first, end);
@@ -452,7 +449,7 @@ static void set_last_tile(mean_walk *w, int64_t cell)
     w->divided_by = -1;
     if (w->picked && last->listed != listed)
         make_picks(w);
-    if (!w->plain && !w->late)
+    if (!w->plain)
         memset(last->block, 0, (size_t)(w->quotient_rows * last->windows * w->channels * w->size));
     for (int64_t o = 0; o < column_count(last) && last->taps == 0; o++)
         for (int64_t c = 0; c < w->channels; c++)
@@ -511,28 +508,6 @@ static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
         copy_cell(w, axis + 1, run + done * cell, run);
 }
 
-/* Rows of results, which are sums of k terms; windows may still have to be picked. */
-static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from, int64_t from_step,
-                       int64_t k, int64_t rows)
-{
-    const mean_axis *first = &w->axis[0];
-    int64_t n = row_length(w), gap = first->gap * first->pitch, pixel = w->channels * w->gx_bytes;
-    if (!w->late) {
-        sum_list(w, w->p->dtype, to, to_step, from, gap, from_step, k, n, rows);
-        return;
-    }
-    bool ready = k == 1 && w->size == w->gx_bytes; /* quotients are results */
-    for (int64_t row = 0, some; row < rows; row += some) {
-        const char *sums = from + row * from_step * w->size, *results = ready ? sums : w->few;
-        some = min_i64(rows - row, ROWS_AT_ONCE);
-        if (n > 0 && !ready) /* windows near */
-            sum_list(w, w->p->dtype, w->few, n, sums, gap, from_step, k, n, some);
-        w->ops->pick(to + row * to_step * w->gx_bytes, to_step * w->gx_bytes, results, results,
-                     (ready ? from_step : n) * w->gx_bytes, w->picks, w->behind, pixel,
-                     last_axis(w)->cells, some);
-    }
-}
-
 /* The results of the cells, on the axes from `axis` on: sums of k terms of the block of the first
  * axis. (Of the first axis itself, runs tell the terms.) */
 static void write_cells(mean_walk *w, int axis, char *to, const char *from, int64_t k)
@@ -541,6 +516,7 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
     int64_t kinds = kinds_here(a), cell = a->to_step * w->gx_bytes;
     int64_t apart = a->period < a->cells ? a->period : 0, period = apart * cell; /* or none is */
     int64_t next = axis == 0 ? a->pitch : a->kinds * a->pitch;
+    int64_t gap = w->axis[0].gap * w->axis[0].pitch;
     for (int64_t r = 0; r < kinds; r++) {
         const mean_run *run = &a->runs[r];
         const char *terms = from + r * a->pitch * w->size;
@@ -552,8 +528,9 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
         }
         bool rows = axis + 2 == w->axes, again = rows && run->cells <= FEW_COPIES;
         for (int64_t j = 0; j < (again ? run->cells : rows) && run->start + j < a->cells; j++)
-            write_rows(w, cells + j * cell, apart * a->to_step, terms, next, k,
-                       a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
+            sum_list(w, w->p->dtype, cells + j * cell, apart * a->to_step, terms, gap, next, k,
+                     row_length(w),
+                     a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
         for (int64_t i = 0; i < alike && axis + 2 < w->axes; i++) {
             const char *here = terms + i * next * w->size;
             bool is_long = k > MOST_SHARES; /* then once for all that is inside */
@@ -594,7 +571,7 @@ static void write_tile(mean_walk *w, int64_t kept)
 {
     const mean_axis *a = &w->axis[0];
     char *gx = gx_of_tile(w), *to = w->direct ? gx : w->result;
-    if (w->first > 0 && !w->picked) { /* nothing is added up over planes */
+    if (w->first > 0 && (!w->picked || w->size == w->gx_bytes)) { /* planes are not added up */
         make_rows(w, w->p->dtype, to, a->to_step, a->cell, a->cell + a->cells);
     } else {
         fill_block(w, 0, kept);
@@ -681,7 +658,7 @@ static void place_row(mean_walk *w, int64_t *used)
     w->taps = take(w, used, a->taps > 0 ? 0 : quotients * w->size);
     int64_t sums = w->quotient_rows * quotients * w->size;
     bool few = w->picked && a->longest > 2, many = w->picked && a->longest > 1;
-    w->few = take(w, used, w->late ? ROWS_AT_ONCE * quotients * w->gx_bytes : few * sums);
+    w->few = take(w, used, few * sums);
     w->many = take(w, used, many * sums);
     int64_t picks = w->picked ? a->tile : 0;
     w->picks = (int32_t *)(void *)take(w, used, picks * (int64_t)sizeof *w->picks);
@@ -701,7 +678,7 @@ static bool fits(mean_walk *w)
     for (int i = w->axes - 1; i >= 0; i--) {
         mean_axis *a = &w->axis[i];
         bool is_last = i + 1 == w->axes;
-        int64_t rows = !is_last ? 1 : w->plain || w->late ? 0 : w->quotient_rows;
+        int64_t rows = !is_last ? 1 : w->plain ? 0 : w->quotient_rows;
         int64_t block = rows * a->windows * elements * w->size, kinds = kinds_at_most(a);
         a->pitch = elements;
         a->to_step = w->direct ? a->gx_step : cells;
@@ -714,7 +691,7 @@ static bool fits(mean_walk *w)
             tail = max_i64(tail, is_last ? block : alike * elements * w->size);
             whole = i == 0 && w->axes > 2 ? elements * w->size : 0;
         }
-        elements *= !is_last ? runs : w->late ? a->windows : a->tile;
+        elements *= is_last ? a->tile : runs;
         cells *= a->tile;
         if (used > SCRATCH_BYTES || elements > SCRATCH_BYTES || cells > SCRATCH_BYTES)
             return false;
@@ -793,13 +770,6 @@ static int64_t common_taps(const tarn_problem *p, const tarn_axis *axis)
     return all ? axis->kernel : 0;
 }
 
-/* Whether one window reads all cells of an axis. */
-static bool is_filled(const tarn_axis *axis)
-{
-    return axis->out == 1 &&
-           (axis->adaptive || (axis->dilation == 1 && axis->kernel >= axis->size + axis->lo));
-}
-
 static void set_axis(mean_axis *a, const tarn_axis *axis, int64_t taps)
 {
     a->axis = axis;
@@ -816,28 +786,11 @@ static void set_axis(mean_axis *a, const tarn_axis *axis, int64_t taps)
     a->listed = -1;
 }
 
-/* Axes of such windows are one, if their cells follow each other in gx. */
-static bool merges(mean_walk *w, mean_axis *a, const tarn_axis *axis, int64_t gx_step)
-{
-    if (!is_filled(axis) || !is_filled(a->axis) || a->taps == 0 ||
-        (a->axis->size > 1 && a->gx_step != axis->size * gx_step))
-        return false;
-    int64_t size = a->axis->size * axis->size, taps = common_taps(w->p, axis);
-    a->own = (tarn_axis){
-        .size = size, .out = 1, .kernel = size, .adaptive = true, .whole = size, .windows = 1};
-    set_axis(a, &a->own, a->taps * taps);
-    a->gx_step = gx_step;
-    return true;
-}
-
 static void add_axis(mean_walk *w, const tarn_axis *axis, int64_t gx_step, int64_t gy_step)
 {
-    mean_axis *a = &w->axis[w->axes];
-    if (w->axes > 0 && merges(w, a - 1, axis, gx_step))
-        return;
+    mean_axis *a = &w->axis[w->axes++];
     *a = (mean_axis){.gx_step = gx_step, .gy_step = gy_step};
     set_axis(a, axis, common_taps(w->p, axis));
-    w->axes++;
 }
 
 /* An axis of n places without windows of its own. */
@@ -868,7 +821,6 @@ static void set_axes(mean_walk *w, bool plain)
     w->channels = plain ? 1 : p->lanes;
     for (int a = 0; a < p->spatial; a++)
         add_axis(w, &p->axis[a], p->stride[TARN_GX][a], p->stride[TARN_GY][a]);
-    w->unit = w->axis[0].axis->size / p->axis[0].size;
     if (plain)
         add_places(w, p->lanes, 1, 1);
     w->first = w->axes == 1;
@@ -883,7 +835,6 @@ static void set_axes(mean_walk *w, bool plain)
         w->axes = 2;
     }
     w->picked = !plain && last_axis(w)->period != 1;
-    w->late = w->picked && last_axis(w)->longest == 1;
 }
 
 /* ---- Small planes --------------------------------------------------------------------------- */
@@ -970,28 +921,13 @@ static void run_turned(mean_walk *w, const tarn_slab *slab, int64_t planes, int6
 
 /* ---- The engine ----------------------------------------------------------------------------- */
 
-/* The next slab, and how many whole planes there are like it, on the innermost leading axis. */
-static int64_t next_planes(const tarn_problem *p, const tarn_tensors *tensors, int64_t *begin,
-                           int64_t end, tarn_slab *slab)
-{
-    int64_t rows = p->axis[0].size, planes = 1, plane = *begin / rows;
-    bool whole = *begin % rows == 0 && p->leading > 0;
-    if (whole) {
-        int64_t size = p->lead_size[p->leading - 1];
-        planes = max_i64(min_i64((end - *begin) / rows, size - plane % size), 1);
-    }
-    next_slab(p, tensors, rows, begin, end, slab);
-    *begin += (planes - 1) * rows;
-    return planes;
-}
-
 static void run_planes(mean_walk *w, const tarn_problem *p, const tarn_slab *slab, int64_t planes)
 {
     int inner = p->leading - 1;
     int64_t gx_step = inner < 0 ? 0 : p->lead_stride[TARN_GX][inner];
     int64_t gy_step = inner < 0 ? 0 : p->lead_stride[TARN_GY][inner];
-    w->axis[w->first].lo = slab->lo * w->unit;
-    w->axis[w->first].hi = slab->hi * w->unit;
+    w->axis[w->first].lo = slab->lo;
+    w->axis[w->first].hi = slab->hi;
     if (w->p != p) {
         run_turned(w, slab, planes, gx_step, gy_step);
         return;
@@ -1006,12 +942,30 @@ static void run_planes(mean_walk *w, const tarn_problem *p, const tarn_slab *sla
     }
 }
 
-void tarn_engine_backward_mean(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin,
-                               int64_t end, const tarn_row_ops *ops)
+/* Rows of pixels, turned planes, or rows of channels; false if no way fits. */
+static bool take_way(mean_walk *w, const tarn_problem *p)
+{
+    w->p = p;
+    set_axes(w, false);
+    const mean_axis *last = last_axis(w);
+    bool plain = p->lanes >= (last->period > 0 ? FEW_CHANNELS : 4 * FEW_CHANNELS) ||
+                 last->axis->size / last->axis->out >= LONG_RUN;
+    if (!plain && takes_turned(w, p))
+        return true;
+    w->p = p;
+    w->reserved = 0;
+    set_axes(w, plain);
+    return takes_tiles(w);
+}
+
+void tarn_engine_backward_mean(const tarn_problem *problem, const tarn_tensors *tensors,
+                               int64_t begin, int64_t end, const tarn_row_ops *ops)
 {
     mean_walk w;
+    tarn_problem merged = *problem, *p = &merged;
+    int64_t units = merge_global_axes(p), planes; /* of what was merged, in a unit */
+    tarn_slab slab;
     memset(&w, 0, offsetof(mean_walk, turned));
-    w.p = p;
     w.ops = ops;
     w.sum = p->dtype == TARN_F64 ? TARN_F64 : TARN_F32;
     w.size = (int64_t)tarn_dtype_size(w.sum);
@@ -1021,33 +975,15 @@ void tarn_engine_backward_mean(const tarn_problem *p, const tarn_tensors *tensor
         cells *= (double)p->axis[a].size;
     w.past = cells * (double)w.gx_bytes >= (double)p->cache_bytes;
     if (!w.past && tarn_means_are_apart(p, ops)) {
-        tarn_spread_means(p, tensors, begin, end, ops);
+        tarn_spread_means(p, tensors, begin * units, end * units, ops);
         return;
     }
-    set_axes(&w, false);
-    const mean_axis *last = last_axis(&w);
-    bool plain = p->lanes >= (last->period > 0 ? FEW_CHANNELS : 4 * FEW_CHANNELS) ||
-                 last->axis->size / last->axis->out >= LONG_RUN;
-    /* Planes of short rows may be twice as large, in vectors half as long. */
-    bool is_short = last->axis->size * w.size < 2 * ops->vector_bytes && w.gx_bytes == w.size;
-    bool turned = !plain && takes_turned(&w, p);
-    while (!plain && !turned && is_short && w.ops->narrower) {
-        w.ops = w.ops->narrower;
-        turned = takes_turned(&w, p);
+    if (!take_way(&w, p)) {
+        tarn_spec(problem, tensors, begin, end);
+        return;
     }
-    if (!turned) {
-        w.p = p;
-        w.ops = ops;
-        w.reserved = 0;
-        set_axes(&w, plain);
-        if (!takes_tiles(&w)) {
-            tarn_spec(p, tensors, begin, end);
-            return;
-        }
-    }
-    while (begin < end) {
-        tarn_slab slab;
-        int64_t planes = next_planes(p, tensors, &begin, end, &slab);
+    begin *= units;
+    end *= units;
+    while ((planes = next_planes(p, tensors, p->axis[0].size, &begin, end, INT64_MAX, &slab)) > 0)
         run_planes(&w, p, &slab, planes);
-    }
 }

@@ -1,8 +1,36 @@
-/* Rows of a box, piece by piece: how the engines that fold (fold.h) walk tensors. */
+/* Boxes of cells or windows, walked row by row, and rows piece by piece; and several small planes
+ * at once. */
 #ifndef TARN_BOXES_H
 #define TARN_BOXES_H
 
-#include "fold.h"
+#include "../problem.h"
+
+typedef struct {
+    int64_t from[TARN_MAX_SPATIAL], count[TARN_MAX_SPATIAL];
+} box;
+
+/* The cells of a slab, or its windows. */
+static inline box box_of_slab(const tarn_problem *p, const tarn_slab *slab, bool cells)
+{
+    box b = {{slab->lo}, {slab->hi - slab->lo}};
+    for (int a = 1; a < p->spatial; a++)
+        b.count[a] = cells ? p->axis[a].size : p->axis[a].out;
+    return b;
+}
+
+/* Steps to the next place of a box in row-major order, the last axes left out; false behind the
+ * last one. */
+static inline bool next_place(int axes, const box *b, int64_t *place)
+{
+    for (int k = axes - 1; k >= 0; k--) {
+        if (++place[k] < b->from[k] + b->count[k])
+            return true;
+        place[k] = b->from[k];
+    }
+    return false;
+}
+
+/* ---- Pieces of rows ------------------------------------------------------------------------- */
 
 enum { PIECE = 128 }; /* numbers that go together */
 
@@ -66,14 +94,17 @@ static inline void join_rows(const tarn_problem *p, const box *all, int operand,
 
 /* ---- Small planes --------------------------------------------------------------------------- */
 
-enum { SMALL_PLANE = 600 }; /* cells, or results, of planes of which a box has several */
+enum {
+    SMALL_PLANE = 600, /* cells, or results, of planes of which a box has several */
+    LANES_TOGETHER = 16 /* interleaved planes, at most */
+};
 
 /* A problem whose first axis is the innermost leading axis, with windows of one tap; false if
  * planes have more than `most` cells or results. */
 static inline bool stack_planes(const tarn_problem *p, int64_t most, tarn_problem *stacked)
 {
     const int last = p->leading - 1;
-    double cells = (double)min_i64(p->lanes, MOST_LANES), results = cells;
+    double cells = (double)min_i64(p->lanes, LANES_TOGETHER), results = cells;
     for (int a = 0; a < p->spatial; a++) {
         cells *= (double)p->axis[a].size;
         results *= (double)p->axis[a].out;
@@ -107,15 +138,6 @@ static inline int64_t next_planes(const tarn_problem *p, const tarn_tensors *t, 
         return 0;
     *begin += (planes - 1) * rows;
     return planes;
-}
-
-/* The results of a slab. */
-static inline box whole_box(const fold *f, const tarn_slab *slab)
-{
-    box b = {{slab->lo}, {slab->hi - slab->lo}};
-    for (int k = 1; k < f->axes; k++)
-        b.count[k] = f->axis[k].results;
-    return b;
 }
 
 #endif

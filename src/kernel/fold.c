@@ -403,7 +403,7 @@ void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, i
 {
     f->interleaved = lanes > 1;
     f->lanes = least_lanes;
-    lanes = min_i64(lanes, MOST_LANES);
+    lanes = min_i64(lanes, LANES_TOGETHER);
     fold slides = *f;
     slides.slides = true;
     for (int k = 0; k < f->axes; k++) {

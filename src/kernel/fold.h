@@ -14,13 +14,13 @@
 #ifndef TARN_FOLD_H
 #define TARN_FOLD_H
 
+#include "boxes.h"
 #include "row_ops.h"
 
 #include <stdalign.h>
 
 enum {
     ARENA_BYTES = 33 << 10,
-    MOST_LANES = 16,
     MOST_TERMS = 3,
     LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED
 };
@@ -37,11 +37,6 @@ static inline void *take(arena *room, int64_t count, int64_t element)
     room->used += (count * element + 15) & ~INT64_C(15);
     return array;
 }
-
-/* A box of results: windows, or cells. */
-typedef struct {
-    int64_t from[TARN_MAX_SPATIAL], count[TARN_MAX_SPATIAL];
-} box;
 
 /* One axis of a fold. */
 typedef struct {
@@ -182,18 +177,6 @@ static inline bool next_part(const fold *f, const box *whole, box *part)
         part->count[k] = min_i64(end - part->from[k], f->axis[k].most);
         if (more)
             return true;
-    }
-    return false;
-}
-
-/* Steps to the next place of a box in row-major order, the last axes left out; false behind the
- * last one. */
-static inline bool next_place(int axes, const box *b, int64_t *place)
-{
-    for (int k = axes - 1; k >= 0; k--) {
-        if (++place[k] < b->from[k] + b->count[k])
-            return true;
-        place[k] = b->from[k];
     }
     return false;
 }

@@ -58,7 +58,6 @@ void tarn_spec(const tarn_problem *problem, const tarn_tensors *tensors, int64_t
 
 /* ---- Small planes --------------------------------------------------------------------------- */
 
-DECLARE_WIDE_FLOATS(tarn_small_values)
 DECLARE_WIDE_FLOATS(tarn_small_extreme)
 DECLARE_WIDE_FLOATS(tarn_small_extreme_vjp)
 DECLARE_WIDE_FLOATS(tarn_small_average)
@@ -68,7 +67,6 @@ DECLARE_WIDE_FLOATS(tarn_small_average_vjp)
 void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
                 int64_t end)
 {
-    static const kernels_by_dtype values = {OF_WIDE_FLOATS(NO_EXTREMES, tarn_small_values)};
     static const kernels_by_dtype extreme = {OF_WIDE_FLOATS(NO_EXTREMES, tarn_small_extreme)};
     static const kernels_by_dtype extreme_vjp = {
         OF_WIDE_FLOATS(NO_EXTREMES, tarn_small_extreme_vjp)};
@@ -82,10 +80,8 @@ void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_
         kernels = avg ? &average_vjp : &extreme_vjp;
     else if (base[TARN_DY])
         kernels = avg ? &average_jvp : &extreme;
-    else if (base[OPERAND_SAVED] || base[TARN_INDICES])
-        kernels = &extreme;
     else
-        kernels = avg ? &average : &values;
+        kernels = avg ? &average : &extreme;
     (*kernels)[problem->dtype](problem, tensors, begin, end);
 }
 

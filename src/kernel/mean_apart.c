@@ -1,7 +1,7 @@
 /* The gradient of means where no cell has two windows and a pixel fills a vector: each window's
  * gradient is divided and stored to its cells, row by row of cells. Nothing is kept, nothing is
  * added up. */
-#include "engines.h"
+#include "boxes.h"
 #include "mean_apart.h"
 
 enum {
@@ -130,16 +130,6 @@ static void run_row(apart_walk *w, const tarn_slab *slab, const int64_t *at)
         clear_pixels(w, slab->base[TARN_GX] + gx * bytes, w->hi - w->lo);
 }
 
-static bool next_row(const tarn_problem *p, const tarn_slab *slab, int64_t *at)
-{
-    for (int a = p->spatial - 2; a >= 0; a--) {
-        if (++at[a] < (a == 0 ? slab->hi : p->axis[a].size))
-            return true;
-        at[a] = a == 0 ? slab->lo : 0;
-    }
-    return false;
-}
-
 static bool is_apart(const tarn_axis *axis)
 {
     if (axis->adaptive)
@@ -164,22 +154,17 @@ bool tarn_means_are_apart(const tarn_problem *p, const tarn_row_ops *ops)
 void tarn_spread_means(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin,
                        int64_t end, const tarn_row_ops *ops)
 {
-    tarn_problem merged;
-    memcpy(&merged, p, offsetof(tarn_problem, lead_size)); /* leading axes are left to p */
-    int64_t units = merge_global_axes(&merged);
-    apart_walk w = {.p = &merged, .ops = ops_for(ops, sum_bytes(p)), .lo = -1};
-    int last = merged.spatial - 1;
+    apart_walk w = {.p = p, .ops = ops_for(ops, sum_bytes(p)), .lo = -1};
+    int last = p->spatial - 1;
     tarn_slab slab;
     while (next_slab(p, tensors, p->axis[0].size, &begin, end, &slab)) {
-        int64_t at[TARN_MAX_SPATIAL] = {0};
-        slab.lo *= units;
-        slab.hi *= units;
-        int64_t lo = last == 0 ? slab.lo : 0, hi = last == 0 ? slab.hi : merged.axis[last].size;
+        const box cells = box_of_slab(p, &slab, true);
+        int64_t at[TARN_MAX_SPATIAL], lo = cells.from[last], hi = lo + cells.count[last];
         if (lo != w.lo || hi != w.hi)
             set_row(&w, lo, hi);
-        at[0] = slab.lo;
+        memcpy(at, cells.from, sizeof at);
         do
             run_row(&w, &slab, at);
-        while (next_row(&merged, &slab, at));
+        while (next_place(last, &cells, at));
     }
 }

@@ -5,6 +5,7 @@
  * copied to scratch. A row operation compares all with all. At a border the taps in the padding are
  * missing from the list.
  */
+#include "boxes.h"
 #include "engines.h"
 
 enum { RUN_BYTES = 1024, ROW_BYTES = RUN_BYTES + SCRATCH_SLACK };
@@ -123,21 +124,12 @@ static void write_row(mode_job *j, int64_t lo, int64_t hi)
 
 static void write_slab(mode_job *j)
 {
-    const tarn_problem *p = j->p;
-    if (j->last == 0) {
-        write_row(j, j->slab->lo, j->slab->hi);
-        return;
-    }
-    memset(j->o, 0, sizeof j->o);
-    j->o[0] = j->slab->lo;
-    for (int a = 0; a >= 0;) {
-        write_row(j, 0, p->axis[j->last].out);
-        for (a = j->last - 1; a >= 0; a--) {
-            if (++j->o[a] < (a > 0 ? p->axis[a].out : j->slab->hi))
-                break;
-            j->o[a] = 0;
-        }
-    }
+    const box windows = box_of_slab(j->p, j->slab, false);
+    const int64_t lo = windows.from[j->last];
+    memcpy(j->o, windows.from, sizeof j->o);
+    do
+        write_row(j, lo, lo + windows.count[j->last]);
+    while (next_place(j->last, &windows, j->o));
 }
 
 /* ---- Preparation ---------------------------------------------------------------------------- */

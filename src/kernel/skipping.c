@@ -7,6 +7,7 @@
  * count, are looked at one by one. Cells are looked through first: where none is skipped, none is
  * replaced or counted.
  */
+#include "boxes.h"
 #include "engines.h"
 #include "row_types.h"
 #include "skipping.h"
@@ -56,21 +57,18 @@ static bool is_clean(const skip_job *j, const char *x)
 {
     const tarn_problem *p = j->p;
     const int last = p->spatial - 1;
-    int64_t first[TARN_MAX_SPATIAL], cell[TARN_MAX_SPATIAL], size[TARN_MAX_SPATIAL];
-    if (p->stride[TARN_X][last] != p->lanes || length(j->lanes) != p->lanes)
-        return false;
+    box cells;
+    int64_t cell[TARN_MAX_SPATIAL];
+    bool clean = p->stride[TARN_X][last] == p->lanes && length(j->lanes) == p->lanes;
     for (int a = 0; a <= last; a++) {
-        size[a] = tarn_axis_of_windows(&p->axis[a], j->windows[a], &first[a]).size;
-        cell[a] = first[a];
+        cells.count[a] = tarn_axis_of_windows(&p->axis[a], j->windows[a], &cells.from[a]).size;
+        cell[a] = cells.from[a];
     }
-    for (int a = 0; a >= 0;) {
-        const char *row = x + offset_of(p, TARN_X, cell) * j->rule.bytes;
-        if (has_skipped(j, row, size[last] * p->lanes))
-            return false;
-        for (a = last - 1; a >= 0 && ++cell[a] == first[a] + size[a]; a--)
-            cell[a] = first[a];
-    }
-    return true;
+    do
+        clean = clean && !has_skipped(j, x + offset_of(p, TARN_X, cell) * j->rule.bytes,
+                                      cells.count[last] * p->lanes);
+    while (clean && next_place(last, &cells, cell));
+    return clean;
 }
 
 static bool all_clean(const skip_job *j)
@@ -123,32 +121,26 @@ static int64_t cut_boxes(const tarn_problem *p, int64_t room, int64_t *size)
     return lanes;
 }
 
-static bool next_row(skip_job *j)
-{
-    for (int a = j->p->spatial - 2; a >= 0; a--) {
-        if (++j->o[a] < j->windows[a].hi)
-            return true;
-        j->o[a] = j->windows[a].lo;
-    }
-    return false;
-}
-
 /* Calls `write` for each row of windows of the box, with the number of windows before it. */
 static void for_rows(skip_job *j, void (*write)(skip_job *, int64_t at))
 {
     const tarn_problem *p = j->p;
-    int last = p->spatial - 1;
+    const int last = p->spatial - 1;
     int64_t at = 0, row = length(j->windows[last]) * length(j->lanes);
     char *base[OPERANDS];
+    box windows;
+    for (int a = 0; a <= last; a++) {
+        windows.from[a] = j->windows[a].lo;
+        windows.count[a] = length(j->windows[a]);
+    }
     memcpy(base, j->base, sizeof base);
     for (int64_t plane = 0; plane < j->planes; plane++) {
-        for (int a = 0; a <= last; a++)
-            j->o[a] = j->windows[a].lo;
+        memcpy(j->o, windows.from, sizeof j->o);
         do {
-            j->o[last] = j->windows[last].lo;
+            j->o[last] = windows.from[last];
             write(j, at);
             at += row;
-        } while (next_row(j));
+        } while (next_place(last, &windows, j->o));
         for (int k = 0; k < OPERANDS && j->planes > 1; k++)
             if (j->base[k])
                 j->base[k] += p->lead_stride[k][p->leading - 1] * p->element_bytes[k];
@@ -281,35 +273,33 @@ static void write_means(skip_job *j, int64_t at)
 
 /* ---- Extremes ------------------------------------------------------------------------------- */
 
+static char *element(const skip_job *j, int operand, const int64_t *at, int64_t lane)
+{
+    int64_t offset = offset_of(j->p, operand, at) + lane;
+    return j->base[operand] + offset * j->p->element_bytes[operand];
+}
+
 /* The first tap that counts of the window in hand: false if none does. */
 static bool find_counted(const skip_job *j, int64_t lane, int64_t *cell)
 {
     const tarn_problem *p = j->p;
     tarn_span taps[TARN_MAX_SPATIAL];
+    box entries;
     int64_t entry[TARN_MAX_SPATIAL];
+    uint8_t counts;
     for (int a = 0; a < p->spatial; a++) {
         taps[a] = window_taps(&p->axis[a], j->o[a]);
-        entry[a] = taps[a].lo;
-        cell[a] = span_at(&taps[a], entry[a]);
-        if (taps[a].lo >= taps[a].hi)
+        entries.from[a] = entry[a] = taps[a].lo;
+        entries.count[a] = taps[a].hi - taps[a].lo;
+        if (entries.count[a] <= 0)
             return false;
     }
-    for (int a = 0; a >= 0;) {
-        uint8_t counts;
-        tarn_count_others(&counts,
-                          j->base[TARN_X] + (offset_of(p, TARN_X, cell) + lane) * j->rule.bytes,
-                          &j->rule, 1);
-        if (counts)
-            return true;
-        for (a = p->spatial - 1; a >= 0; a--) {
-            bool more = ++entry[a] < taps[a].hi;
-            entry[a] = more ? entry[a] : taps[a].lo;
+    do {
+        for (int a = 0; a < p->spatial; a++)
             cell[a] = span_at(&taps[a], entry[a]);
-            if (more)
-                break;
-        }
-    }
-    return false;
+        tarn_count_others(&counts, element(j, TARN_X, cell, lane), &j->rule, 1);
+    } while (!counts && next_place(p->spatial, &entries, entry));
+    return counts;
 }
 
 static bool is_empty(const skip_job *j)
@@ -320,12 +310,6 @@ static bool is_empty(const skip_job *j)
         empty |= taps.lo >= taps.hi;
     }
     return empty;
-}
-
-static char *element(const skip_job *j, int operand, const int64_t *at, int64_t lane)
-{
-    int64_t offset = offset_of(j->p, operand, at) + lane;
-    return j->base[operand] + offset * j->p->element_bytes[operand];
 }
 
 /* The results of a window, whose winner is a cell, or that has none. */
@@ -401,18 +385,13 @@ static void run_box(skip_job *j)
         for_rows(j, means ? write_means : check_row);
 }
 
-/* Planes from the unit `begin` on that fit the room, whole ones of one leading axis; or a slab of
- * one. */
-static int64_t planes_together(const tarn_problem *p, int64_t begin, int64_t end, int64_t room)
+/* Whole planes that fit the room for sums. */
+static int64_t planes_that_fit(const skip_job *j)
 {
-    int64_t rows = p->axis[0].out;
-    if (p->leading == 0 || begin % rows != 0)
-        return 1;
-    room /= p->lanes;
-    for (int a = 0; a < p->spatial; a++)
-        room /= p->axis[a].out;
-    int64_t along = p->lead_size[p->leading - 1], left = along - begin / rows % along;
-    return max_i64(min_i64(min_i64(room, left), (end - begin) / rows), 1);
+    int64_t room = SKIP_BYTES / 2 / sum_bytes(j) / j->p->lanes;
+    for (int a = 0; a < j->p->spatial; a++)
+        room /= j->p->axis[a].out;
+    return max_i64(room, 1);
 }
 
 /* The windows [lo,hi) of the first axis. */
@@ -489,12 +468,10 @@ void tarn_engine_skipping(const tarn_problem *p, const tarn_tensors *tensors, in
         j.sums = room + SKIP_BYTES / 2;
     }
     bool means = p->op == TARN_AVG;
-    while (begin < end) {
-        int64_t most = SKIP_BYTES / 2 / sum_bytes(&j), first = begin;
-        j.planes = means ? planes_together(p, begin, end, most) : 1;
-        next_slab(p, tensors, p->axis[0].out, &begin,
-                  means ? end : min_i64(end, begin + units_together(p)), &slab);
-        begin += (j.planes - 1) * p->axis[0].out;
+    int64_t most = means ? planes_that_fit(&j) : 1;
+    for (int64_t first = begin; begin < end; first = begin) {
+        int64_t stop = means ? end : min_i64(end, begin + units_together(p));
+        j.planes = next_planes(p, tensors, p->axis[0].out, &begin, stop, most, &slab);
         memcpy(j.base, slab.base, sizeof j.base);
         if (!means)
             find_extremes(&j, tensors, first, begin, &slab);

@@ -3,6 +3,7 @@
 #include "../scalar.h"
 #include "tap_limits.h"
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define JOIN(a, b) a##_##b
 #define NAME_OF(name, dtype) JOIN(tarn_small_##name, dtype)
 #define SCALAR_OF(dtype, name) JOIN(dtype, name)

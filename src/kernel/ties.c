@@ -8,8 +8,8 @@
  */
 #include "../scalar.h"
 #include "../spec/spec.h"
-#include "boxes.h"
 #include "engines.h"
+#include "fold.h"
 
 enum {
     RUN = 64,            /* windows, times lanes, of a run in a row */
@@ -431,9 +431,7 @@ static void follow_windows(pass *s, const tarn_slab *slab)
     const int inner = s->p->spatial - 1;
     const int64_t most = s->by_taps ? RUN / s->lanes : 1, used = s->room.used;
     window_run w = new_run(s);
-    box windows = {{slab->lo}, {slab->hi - slab->lo}};
-    for (int a = 1; a <= inner; a++)
-        windows.count[a] = s->p->axis[a].out;
+    const box windows = box_of_slab(s->p, slab, false);
     const int64_t end = windows.from[inner] + windows.count[inner];
     memcpy(w.o, windows.from, sizeof w.o);
     do
@@ -447,15 +445,6 @@ static void follow_windows(pass *s, const tarn_slab *slab)
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
-
-/* The cells of a slab. */
-static box cells_of(const tarn_problem *p, const tarn_slab *slab)
-{
-    box b = {{slab->lo}, {slab->hi - slab->lo}};
-    for (int a = 1; a < p->spatial; a++)
-        b.count[a] = p->axis[a].size;
-    return b;
-}
 
 /* The run that begins at window o, a multiple of the longest run, with what its windows give. */
 static window_run *run_at(pass *s, const int64_t *o)
@@ -518,7 +507,7 @@ static void sum_gradients(pass *s, int64_t *place, int axis, int64_t *o, int64_t
 static void give_windows(pass *s, const tarn_slab *slab)
 {
     const int inner = s->p->spatial - 1;
-    const box cells = cells_of(s->p, slab);
+    const box cells = box_of_slab(s->p, slab, true);
     const int64_t stop = cells.from[inner] + cells.count[inner];
     int64_t place[TARN_MAX_SPATIAL], at[TARN_MAX_SPATIAL], o[TARN_MAX_SPATIAL] = {0};
     double sums[RUN];
@@ -545,7 +534,7 @@ static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t e
         s->slot[k] = new_run(s);
     while (next_slab(p, t, backward ? p->axis[0].size : p->axis[0].out, &begin, end, &slab))
         for (int64_t lane = 0; lane < p->lanes; lane += s->lanes) {
-            s->lanes = min_i64(MOST_LANES, p->lanes - lane);
+            s->lanes = min_i64(LANES_TOGETHER, p->lanes - lane);
             set_planes(s, &slab, lane);
             if (backward)
                 give_windows(s, &slab);
@@ -560,7 +549,7 @@ static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t e
 static void give_planes(pass *s, window_run *w, const tarn_slab *slab)
 {
     const int inner = s->p->spatial - 1;
-    const box cells = cells_of(s->p, slab);
+    const box cells = box_of_slab(s->p, slab, true);
     int64_t place[TARN_MAX_SPATIAL];
     find_shares(s, w);
     memcpy(place, cells.from, sizeof place);

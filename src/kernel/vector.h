@@ -3,7 +3,7 @@
  *
  * Arithmetic, comparison and bit operations are the compiler's own (+ / > & on vector types); a
  * comparison gives a vector of all-ones and all-zeros lanes. What C has no operator for is here,
- * for each element type t of f32 f64 i8 i16 i32 i64; u16 u32 u64 have v_t, load to select only:
+ * for each element type t of f32 f64 i8 i16 i32 i64; u8 u16 u32 u64 have v_t, load to select only:
  *
  *   v_t                      the vector; LANES_t its number of lanes
  *   load_t(p)  store_t(p,v)  unaligned
@@ -20,11 +20,11 @@
  *   if_greater_t(a,b,x,y)    x where a > b, else y: integers of that width; not for unsigned
  * types, as all three
  *   if_wins_t(a,b,x,y)       x where a > b, or a == b and x < y; else y
- *   evens_t(a,b) odds_t(a,b) every second lane of a and b, side by side
- *   near_evens_t(a,b) near_odds_t(a,b) in_order_t(v): the same in two steps
+ *   near_evens_t(a,b) near_odds_t(a,b)   every second lane of a and b in some order, the same for
+ *   in_order_t(v)            both, and in order: it can come after arithmetic on what was picked
  *   unpack_lo_t unpack_hi_t  a0 b0 a1 b1 ... of the lower, or the upper, half of every 16 bytes;
  * signed integers
- *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result
+ *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result; f32 f64
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
  *   HELD(v)                  v stays in a register: compilers may load it again for each use
@@ -34,31 +34,42 @@
 
 #include "../scalar.h"
 
-#define VECTOR_TYPE(t, element)                                                                    \
+/* All of them: the element, the signed integer as wide, and its bits. */
+#define SHORT_SIGNED_TYPES(DO)                                                                     \
+    DO(f32, float, i32, 32)                                                                        \
+    DO(f64, double, i64, 64)                                                                       \
+    DO(i8, int8_t, i8, 8) DO(i16, int16_t, i16, 16) DO(i32, int32_t, i32, 32)
+#define SIGNED_TYPES(DO) SHORT_SIGNED_TYPES(DO) DO(i64, int64_t, i64, 64)
+#define TYPES(DO)                                                                                  \
+    SIGNED_TYPES(DO)                                                                               \
+    DO(u8, uint8_t, i8, 8)                                                                         \
+    DO(u16, uint16_t, i16, 16) DO(u32, uint32_t, i32, 32) DO(u64, uint64_t, i64, 64)
+
+#define VECTOR_TYPE(t, element, m, bits)                                                           \
     typedef element v_##t __attribute__((vector_size(VECTOR_BYTES)));                              \
     enum { LANES_##t = VECTOR_BYTES / (int)sizeof(element) };
-VECTOR_TYPE(f32, float)
-VECTOR_TYPE(f64, double)
-VECTOR_TYPE(i8, int8_t)
-VECTOR_TYPE(u8, uint8_t)
-VECTOR_TYPE(i16, int16_t)
-VECTOR_TYPE(u16, uint16_t)
-VECTOR_TYPE(i32, int32_t)
-VECTOR_TYPE(u32, uint32_t)
-VECTOR_TYPE(i64, int64_t)
-VECTOR_TYPE(u64, uint64_t)
+TYPES(VECTOR_TYPE)
 #undef VECTOR_TYPE
 
-/* What integer instructions take. */
+/* What instructions of x86 take, and how those begin that exist for every length of vectors. */
 #if VECTOR_BYTES == 64
+#define X86(name) _mm512_##name
 typedef __m512i v_raw;
+typedef __m512 v_raw_ps;
+typedef __m512d v_raw_pd;
 #elif VECTOR_BYTES == 32
+#define X86(name) _mm256_##name
 typedef __m256i v_raw;
+typedef __m256 v_raw_ps;
+typedef __m256d v_raw_pd;
 #elif defined(__x86_64__)
+#define X86(name) _mm_##name
 typedef __m128i v_raw;
+typedef __m128 v_raw_ps;
+typedef __m128d v_raw_pd;
 #endif
 
-#if defined(__x86_64__)
+#ifdef X86
 #define HELD(v) __asm__("" : "+x"(v))
 #else
 #define HELD(v) (void)0
@@ -79,6 +90,34 @@ static inline bool any(v_i32 mask)
 }
 
 /* ---- Loads, stores, selection --------------------------------------------------------------- */
+
+#if VECTOR_BYTES == 32
+#define SELECT(mask, a, b) _mm256_blendv_epi8((__m256i)(b), (__m256i)(a), (__m256i)(mask))
+#else
+#define SELECT(mask, a, b) (((v_i32)(mask) & (v_i32)(a)) | (~(v_i32)(mask) & (v_i32)(b)))
+#endif
+
+#define MEMORY_OPERATIONS(t, element, m, bits)                                                     \
+    static inline v_##t load_##t(const void *p)                                                    \
+    {                                                                                              \
+        v_##t v;                                                                                   \
+        memcpy(&v, p, sizeof v);                                                                   \
+        return v;                                                                                  \
+    }                                                                                              \
+    static inline void store_##t(void *p, v_##t v)                                                 \
+    {                                                                                              \
+        memcpy(p, &v, sizeof v);                                                                   \
+    }                                                                                              \
+    static inline v_##t splat_##t(element x)                                                       \
+    {                                                                                              \
+        return x - (v_##t){0};                                                                     \
+    }                                                                                              \
+    static inline v_##t select_##t(v_##m mask, v_##t a, v_##t b)                                   \
+    {                                                                                              \
+        return (v_##t)SELECT(mask, a, b);                                                          \
+    }
+TYPES(MEMORY_OPERATIONS)
+#undef MEMORY_OPERATIONS
 
 /* A part of a vector of `whole` bytes goes by its binary digits: no loop, and no call of
  * memcpy. Not inlined: it would be most of the code of what calls it. */
@@ -112,62 +151,19 @@ static NOT_INLINE void copy_part(char *restrict to, const char *restrict from, s
         }
 }
 
-#if VECTOR_BYTES == 32
-#define SELECT(mask, a, b) _mm256_blendv_epi8((__m256i)(b), (__m256i)(a), (__m256i)(mask))
-#else
-#define SELECT(mask, a, b) (((v_i32)(mask) & (v_i32)(a)) | (~(v_i32)(mask) & (v_i32)(b)))
-#endif
+static inline v_i8 load_some(const void *p, size_t bytes)
+{
+    v_i8 v = {0};
+    copy_part((char *)&v, p, bytes, sizeof v);
+    return v;
+}
 
-#define MEMORY_OPERATIONS(t, element, signed_type)                                                 \
-    static inline v_##t load_##t(const void *p)                                                    \
-    {                                                                                              \
-        v_##t v;                                                                                   \
-        memcpy(&v, p, sizeof v);                                                                   \
-        return v;                                                                                  \
-    }                                                                                              \
-    static inline void store_##t(void *p, v_##t v)                                                 \
-    {                                                                                              \
-        memcpy(p, &v, sizeof v);                                                                   \
-    }                                                                                              \
-    static inline v_##t splat_##t(element x)                                                       \
-    {                                                                                              \
-        return x - (v_##t){0};                                                                     \
-    }                                                                                              \
-    static inline v_##t select_##t(v_##signed_type mask, v_##t a, v_##t b)                         \
-    {                                                                                              \
-        return (v_##t)SELECT(mask, a, b);                                                          \
-    }
-MEMORY_OPERATIONS(f32, float, i32)
-MEMORY_OPERATIONS(f64, double, i64)
-MEMORY_OPERATIONS(i8, int8_t, i8)
-MEMORY_OPERATIONS(i16, int16_t, i16)
-MEMORY_OPERATIONS(u16, uint16_t, i16)
-MEMORY_OPERATIONS(i32, int32_t, i32)
-MEMORY_OPERATIONS(u32, uint32_t, i32)
-MEMORY_OPERATIONS(i64, int64_t, i64)
-MEMORY_OPERATIONS(u64, uint64_t, i64)
-#undef MEMORY_OPERATIONS
+static inline void store_some(void *p, v_i8 v, size_t bytes)
+{
+    copy_part(p, (const char *)&v, bytes, sizeof v);
+}
 
-#define PARTS_BY_COPY(t)                                                                           \
-    static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
-    {                                                                                              \
-        v_##t v = {0};                                                                             \
-        copy_part((char *)&v, p, (size_t)n * sizeof v[0], sizeof v);                               \
-        return v;                                                                                  \
-    }                                                                                              \
-    static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
-    {                                                                                              \
-        copy_part(p, (const char *)&v, (size_t)n * sizeof v[0], sizeof v);                         \
-    }
-#define PARTS_BY_MASK(t, LOAD, STORE)                                                              \
-    static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
-    {                                                                                              \
-        return (v_##t)LOAD(p, n);                                                                  \
-    }                                                                                              \
-    static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
-    {                                                                                              \
-        STORE(p, v, n);                                                                            \
-    }
+/* By masks where there are some. */
 #if VECTOR_BYTES == 64
 #define FIRST(n) ((UINT64_C(1) << (n)) - 1)
 #define LOAD_8(p, n) _mm512_maskz_loadu_epi8((__mmask64)FIRST(n), p)
@@ -178,7 +174,12 @@ MEMORY_OPERATIONS(u64, uint64_t, i64)
 #define STORE_16(p, v, n) _mm512_mask_storeu_epi16(p, (__mmask32)FIRST(n), (__m512i)(v))
 #define STORE_32(p, v, n) _mm512_mask_storeu_epi32(p, (__mmask16)FIRST(n), (__m512i)(v))
 #define STORE_64(p, v, n) _mm512_mask_storeu_epi64(p, (__mmask8)FIRST(n), (__m512i)(v))
-#elif VECTOR_BYTES == 32
+#else
+#define LOAD_8(p, n) load_some(p, (size_t)(n))
+#define LOAD_16(p, n) load_some(p, 2 * (size_t)(n))
+#define STORE_8(p, v, n) store_some(p, (v_i8)(v), (size_t)(n))
+#define STORE_16(p, v, n) store_some(p, (v_i8)(v), 2 * (size_t)(n))
+#if VECTOR_BYTES == 32
 #define FIRST_32(n)                                                                                \
     _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #define FIRST_64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
@@ -186,54 +187,32 @@ MEMORY_OPERATIONS(u64, uint64_t, i64)
 #define LOAD_64(p, n) _mm256_maskload_epi64(p, FIRST_64(n))
 #define STORE_32(p, v, n) _mm256_maskstore_epi32(p, FIRST_32(n), (__m256i)(v))
 #define STORE_64(p, v, n) _mm256_maskstore_epi64(p, FIRST_64(n), (__m256i)(v))
-#endif
-#if VECTOR_BYTES == 64
-PARTS_BY_MASK(i8, LOAD_8, STORE_8)
-PARTS_BY_MASK(u8, LOAD_8, STORE_8)
-PARTS_BY_MASK(i16, LOAD_16, STORE_16)
-PARTS_BY_MASK(u16, LOAD_16, STORE_16)
 #else
-PARTS_BY_COPY(i8)
-PARTS_BY_COPY(u8)
-PARTS_BY_COPY(i16)
-PARTS_BY_COPY(u16)
+#define LOAD_32(p, n) load_some(p, 4 * (size_t)(n))
+#define LOAD_64(p, n) load_some(p, 8 * (size_t)(n))
+#define STORE_32(p, v, n) store_some(p, (v_i8)(v), 4 * (size_t)(n))
+#define STORE_64(p, v, n) store_some(p, (v_i8)(v), 8 * (size_t)(n))
 #endif
-#if VECTOR_BYTES > 16
-PARTS_BY_MASK(f32, LOAD_32, STORE_32)
-PARTS_BY_MASK(i32, LOAD_32, STORE_32)
-PARTS_BY_MASK(u32, LOAD_32, STORE_32)
-PARTS_BY_MASK(f64, LOAD_64, STORE_64)
-PARTS_BY_MASK(i64, LOAD_64, STORE_64)
-#else
-PARTS_BY_COPY(f32)
-PARTS_BY_COPY(i32)
-PARTS_BY_COPY(u32)
-PARTS_BY_COPY(f64)
-PARTS_BY_COPY(i64)
 #endif
-#undef PARTS_BY_COPY
-#undef PARTS_BY_MASK
-#undef FIRST
-#undef LOAD_8
-#undef LOAD_16
-#undef LOAD_32
-#undef LOAD_64
-#undef STORE_8
-#undef STORE_16
-#undef STORE_32
-#undef STORE_64
+#define PARTS(t, element, m, bits)                                                                 \
+    static inline v_##t load_part_##t(const void *p, int64_t n)                                    \
+    {                                                                                              \
+        return (v_##t)LOAD_##bits(p, n);                                                           \
+    }                                                                                              \
+    static inline void store_part_##t(void *p, v_##t v, int64_t n)                                 \
+    {                                                                                              \
+        STORE_##bits(p, v, n);                                                                     \
+    }
+TYPES(PARTS)
+#undef PARTS
 
 /* ---- Stores past the caches ----------------------------------------------------------------- */
 
 /* Ordinary stores read a line of memory before they overwrite it. */
 static inline void store_past_f32(float *p, v_f32 v)
 {
-#if VECTOR_BYTES == 64
-    _mm512_stream_ps(p, (__m512)v);
-#elif VECTOR_BYTES == 32
-    _mm256_stream_ps(p, (__m256)v);
-#elif defined(__x86_64__)
-    _mm_stream_ps(p, (__m128)v);
+#ifdef X86
+    X86(stream_ps)(p, (v_raw_ps)v);
 #else
     store_f32(p, v);
 #endif
@@ -242,14 +221,14 @@ static inline void store_past_f32(float *p, v_f32 v)
 /* Before another thread is told that results are there. */
 static inline void finish_stores(void)
 {
-#if defined(__x86_64__)
+#ifdef X86
     _mm_sfence();
 #endif
 }
 
 /* ---- Comparisons ---------------------------------------------------------------------------- */
 
-#define COMPARISONS(t, m)                                                                          \
+#define COMPARISONS(t, element, m, bits)                                                           \
     static inline v_##m above_##t(v_##t a, v_##t b)                                                \
     {                                                                                              \
         return a > b;                                                                              \
@@ -258,14 +237,10 @@ static inline void finish_stores(void)
     {                                                                                              \
         return a == b;                                                                             \
     }
-COMPARISONS(f32, i32)
-COMPARISONS(f64, i64)
-COMPARISONS(i8, i8)
-COMPARISONS(i16, i16)
-COMPARISONS(i32, i32)
-#if VECTOR_BYTES > 16 || !defined(__x86_64__)
-COMPARISONS(i64, i64)
+#if VECTOR_BYTES > 16 || !defined(X86)
+SIGNED_TYPES(COMPARISONS)
 #else
+SHORT_SIGNED_TYPES(COMPARISONS)
 /* SSE2 compares 32 bits at most. The lower halves decide between equal upper ones, by the
  * borrow of a difference. */
 static inline v_i64 above_i64(v_i64 a, v_i64 b)
@@ -288,7 +263,7 @@ static inline v_i64 equal_i64(v_i64 a, v_i64 b)
 
 /* x86's maxps and minps are these very functions, also for zeros of both signs; AArch64's fmax
  * is not. */
-#define BY_COMPARISON(t)                                                                           \
+#define BY_COMPARISON(t, element, m, bits)                                                         \
     static inline v_##t greater_##t(v_##t right, v_##t left)                                       \
     {                                                                                              \
         return select_##t(above_##t(right, left), right, left);                                    \
@@ -297,44 +272,33 @@ static inline v_i64 equal_i64(v_i64 a, v_i64 b)
     {                                                                                              \
         return select_##t(above_##t(left, right), right, left);                                    \
     }
-#define BY_INSTRUCTION(t, vector, greater, lesser)                                                 \
+#define BY_INSTRUCTION(t, raw, suffix)                                                             \
     static inline v_##t greater_##t(v_##t right, v_##t left)                                       \
     {                                                                                              \
-        return (v_##t)greater((vector)right, (vector)left);                                        \
+        return (v_##t)X86(max_##suffix)((raw)right, (raw)left);                                    \
     }                                                                                              \
     static inline v_##t lesser_##t(v_##t right, v_##t left)                                        \
     {                                                                                              \
-        return (v_##t)lesser((vector)right, (vector)left);                                         \
+        return (v_##t)X86(min_##suffix)((raw)right, (raw)left);                                    \
     }
-
-#if !defined(__x86_64__)
-BY_COMPARISON(f32)
-BY_COMPARISON(f64)
-BY_COMPARISON(i8)
-BY_COMPARISON(i16)
-BY_COMPARISON(i32)
-BY_COMPARISON(i64)
-#elif VECTOR_BYTES == 16
-BY_INSTRUCTION(f32, __m128, _mm_max_ps, _mm_min_ps)
-BY_INSTRUCTION(f64, __m128d, _mm_max_pd, _mm_min_pd)
-BY_COMPARISON(i8)
-BY_INSTRUCTION(i16, __m128i, _mm_max_epi16, _mm_min_epi16)
-BY_COMPARISON(i32)
-BY_COMPARISON(i64)
-#elif VECTOR_BYTES == 32
-BY_INSTRUCTION(f32, __m256, _mm256_max_ps, _mm256_min_ps)
-BY_INSTRUCTION(f64, __m256d, _mm256_max_pd, _mm256_min_pd)
-BY_INSTRUCTION(i8, __m256i, _mm256_max_epi8, _mm256_min_epi8)
-BY_INSTRUCTION(i16, __m256i, _mm256_max_epi16, _mm256_min_epi16)
-BY_INSTRUCTION(i32, __m256i, _mm256_max_epi32, _mm256_min_epi32)
-BY_COMPARISON(i64)
+#ifndef X86
+SIGNED_TYPES(BY_COMPARISON)
 #else
-BY_INSTRUCTION(f32, __m512, _mm512_max_ps, _mm512_min_ps)
-BY_INSTRUCTION(f64, __m512d, _mm512_max_pd, _mm512_min_pd)
-BY_INSTRUCTION(i8, __m512i, _mm512_max_epi8, _mm512_min_epi8)
-BY_INSTRUCTION(i16, __m512i, _mm512_max_epi16, _mm512_min_epi16)
-BY_INSTRUCTION(i32, __m512i, _mm512_max_epi32, _mm512_min_epi32)
-BY_INSTRUCTION(i64, __m512i, _mm512_max_epi64, _mm512_min_epi64)
+BY_INSTRUCTION(f32, v_raw_ps, ps)
+BY_INSTRUCTION(f64, v_raw_pd, pd)
+BY_INSTRUCTION(i16, v_raw, epi16)
+#if VECTOR_BYTES > 16
+BY_INSTRUCTION(i8, v_raw, epi8)
+BY_INSTRUCTION(i32, v_raw, epi32)
+#else
+BY_COMPARISON(i8, int8_t, i8, 8)
+BY_COMPARISON(i32, int32_t, i32, 32)
+#endif
+#if VECTOR_BYTES == 64
+BY_INSTRUCTION(i64, v_raw, epi64)
+#else
+BY_COMPARISON(i64, int64_t, i64, 64)
+#endif
 #endif
 #undef BY_COMPARISON
 #undef BY_INSTRUCTION
@@ -355,7 +319,8 @@ ADDED(i64, u64)
 
 /* ---- What goes with the greater of two ------------------------------------------------------ */
 
-#define CHOICES(t, m)                                                                              \
+#if VECTOR_BYTES < 64
+#define CHOICES(t, element, m, bits)                                                               \
     static inline v_##m if_greater_##t(v_##t a, v_##t b, v_##m x, v_##m y)                         \
     {                                                                                              \
         return select_##m(above_##t(a, b), x, y);                                                  \
@@ -364,6 +329,9 @@ ADDED(i64, u64)
     {                                                                                              \
         return select_##m(above_##t(a, b) | (equal_##t(a, b) & above_##m(y, x)), x, y);            \
     }
+SIGNED_TYPES(CHOICES)
+#undef CHOICES
+#else
 /* Masks are registers of their own: two masked operations, of which the first is a minimum
  * where a == b. */
 #define CHOICES_BY_MASK(t, m, vector, bits, GREATER, EQUAL)                                        \
@@ -378,7 +346,6 @@ ADDED(i64, u64)
                                                   (__m512i)x, (__m512i)y);                         \
         return if_greater_##t(a, b, x, (v_##m)least);                                              \
     }
-#if VECTOR_BYTES == 64
 #define GREATER_PS(a, b) _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ)
 #define EQUAL_PS(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
 #define GREATER_PD(a, b) _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ)
@@ -389,16 +356,8 @@ CHOICES_BY_MASK(i8, i8, __m512i, 8, _mm512_cmpgt_epi8_mask, _mm512_cmpeq_epi8_ma
 CHOICES_BY_MASK(i16, i16, __m512i, 16, _mm512_cmpgt_epi16_mask, _mm512_cmpeq_epi16_mask)
 CHOICES_BY_MASK(i32, i32, __m512i, 32, _mm512_cmpgt_epi32_mask, _mm512_cmpeq_epi32_mask)
 CHOICES_BY_MASK(i64, i64, __m512i, 64, _mm512_cmpgt_epi64_mask, _mm512_cmpeq_epi64_mask)
-#else
-CHOICES(f32, i32)
-CHOICES(f64, i64)
-CHOICES(i8, i8)
-CHOICES(i16, i16)
-CHOICES(i32, i32)
-CHOICES(i64, i64)
-#endif
-#undef CHOICES
 #undef CHOICES_BY_MASK
+#endif
 
 /* ---- NaN ------------------------------------------------------------------------------------ */
 
@@ -408,7 +367,7 @@ static inline v_i32 unordered_f32(v_f32 a, v_f32 b)
     return (v_i32)_mm512_movm_epi32(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q));
 #elif VECTOR_BYTES == 32
     return (v_i32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
-#elif VECTOR_BYTES == 16 && defined(__x86_64__)
+#elif defined(X86)
     return (v_i32)_mm_cmpunord_ps((__m128)a, (__m128)b);
 #else
     return (a != a) | (b != b);
@@ -421,108 +380,46 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
     return (v_i64)_mm512_movm_epi64(_mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q));
 #elif VECTOR_BYTES == 32
     return (v_i64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q);
-#elif VECTOR_BYTES == 16 && defined(__x86_64__)
+#elif defined(X86)
     return (v_i64)_mm_cmpunord_pd((__m128d)a, (__m128d)b);
 #else
     return (a != a) | (b != b);
 #endif
 }
 
-/* ---- Every second lane ---------------------------------------------------------------------- */
+/* ---- Shuffles ------------------------------------------------------------------------------- */
 
 /* Lane k of a and b, counted as one list, for the lanes in brackets. */
 #ifdef __clang__
-#define SHUFFLE(t, signed_type, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define SHUFFLE(m, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define SHUFFLE(t, signed_type, a, b, ...) __builtin_shuffle(a, b, (v_##signed_type){__VA_ARGS__})
+#define SHUFFLE(m, a, b, ...) __builtin_shuffle(a, b, (v_##m){__VA_ARGS__})
 #endif
-/* n, n+2, ... : 2, 4, ..., 64 numbers. */
+/* n, n+2, ... : 2, 4, ..., 16 numbers. */
 #define STEPS_2(n) (n), (n) + 2
 #define STEPS_4(n) STEPS_2(n), STEPS_2((n) + 4)
 #define STEPS_8(n) STEPS_4(n), STEPS_4((n) + 8)
 #define STEPS_16(n) STEPS_8(n), STEPS_8((n) + 16)
-#define STEPS_32(n) STEPS_16(n), STEPS_16((n) + 32)
-#define STEPS_64(n) STEPS_32(n), STEPS_32((n) + 64)
 /* n, n+d, n+1, n+1+d, ... */
 #define PAIRS_2(n, d) (n), (n) + (d)
 #define PAIRS_4(n, d) PAIRS_2(n, d), PAIRS_2((n) + 1, d)
 #define PAIRS_8(n, d) PAIRS_4(n, d), PAIRS_4((n) + 2, d)
 #define PAIRS_16(n, d) PAIRS_8(n, d), PAIRS_8((n) + 4, d)
-#define PAIRS_32(n, d) PAIRS_16(n, d), PAIRS_16((n) + 8, d)
-#define PAIRS_64(n, d) PAIRS_32(n, d), PAIRS_32((n) + 16, d)
-
-#define SHUFFLES(t, signed_type, STEPS, PAIRS)                                                     \
-    PICKS(t, signed_type, STEPS)                                                                   \
-    BLENDS(t, signed_type, PAIRS)
-#define PICKS(t, signed_type, STEPS)                                                               \
-    static inline v_##t evens_##t(v_##t a, v_##t b)                                                \
-    {                                                                                              \
-        return SHUFFLE(t, signed_type, a, b, STEPS(0));                                            \
-    }                                                                                              \
-    static inline v_##t odds_##t(v_##t a, v_##t b)                                                 \
-    {                                                                                              \
-        return SHUFFLE(t, signed_type, a, b, STEPS(1));                                            \
-    }
-#define BLENDS(t, signed_type, PAIRS)                                                              \
-    static inline v_##t blend_lo_##t(v_##t a, v_##t b)                                             \
-    {                                                                                              \
-        return SHUFFLE(t, signed_type, a, b, PAIRS(0, LANES_##t));                                 \
-    }                                                                                              \
-    static inline v_##t blend_hi_##t(v_##t a, v_##t b)                                             \
-    {                                                                                              \
-        return SHUFFLE(t, signed_type, a, b, PAIRS(LANES_##t / 2, LANES_##t));                     \
-    }
-#if VECTOR_BYTES == 16
-#define SHUFFLES_8(t, m) SHUFFLES(t, m, STEPS_16, PAIRS_16)
-#define SHUFFLES_16(t, m) SHUFFLES(t, m, STEPS_8, PAIRS_8)
-#define SHUFFLES_32(t, m) SHUFFLES(t, m, STEPS_4, PAIRS_4)
-#define SHUFFLES_64(t, m) SHUFFLES(t, m, STEPS_2, PAIRS_2)
-#elif VECTOR_BYTES == 32
-#define SHUFFLES_8(t, m) SHUFFLES(t, m, STEPS_32, PAIRS_32)
-#define SHUFFLES_16(t, m) SHUFFLES(t, m, STEPS_16, PAIRS_16)
-#define SHUFFLES_32(t, m) SHUFFLES(t, m, STEPS_8, PAIRS_8)
-#define SHUFFLES_64(t, m) SHUFFLES(t, m, STEPS_4, PAIRS_4)
-#else
-#define SHUFFLES_8(t, m) SHUFFLES(t, m, STEPS_64, PAIRS_64)
-#define SHUFFLES_16(t, m) SHUFFLES(t, m, STEPS_32, PAIRS_32)
-#define SHUFFLES_32(t, m) SHUFFLES(t, m, STEPS_16, PAIRS_16)
-#define SHUFFLES_64(t, m) SHUFFLES(t, m, STEPS_8, PAIRS_8)
-#endif
-/* Two steps, of which the second can come after arithmetic on what was picked:
- * near_evens_t(a,b) and near_odds_t(a,b) pick the lanes in some order, the same for both, and
- * in_order_t(v) puts them in order. On AVX2, picking within each half is one instruction. */
+/* ... as many as there are lanes. */
 #if VECTOR_BYTES == 64
-#define QUARTERS_IN_ORDER(v)                                                                       \
-    _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), (__m512i)(v))
+#define FOR_32(LIST) LIST##_16
+#define FOR_64(LIST) LIST##_8
 #elif VECTOR_BYTES == 32
-#define QUARTERS_IN_ORDER(v) _mm256_permute4x64_epi64((__m256i)(v), 0xd8)
+#define FOR_32(LIST) LIST##_8
+#define FOR_64(LIST) LIST##_4
 #else
-#define QUARTERS_IN_ORDER(v) (v)
+#define FOR_8(LIST) LIST##_16
+#define FOR_16(LIST) LIST##_8
+#define FOR_32(LIST) LIST##_4
+#define FOR_64(LIST) LIST##_2
 #endif
-#define IN_ONE_STEP(t)                                                                             \
-    static inline v_##t near_evens_##t(v_##t a, v_##t b)                                           \
-    {                                                                                              \
-        return evens_##t(a, b);                                                                    \
-    }                                                                                              \
-    static inline v_##t near_odds_##t(v_##t a, v_##t b)                                            \
-    {                                                                                              \
-        return odds_##t(a, b);                                                                     \
-    }                                                                                              \
-    static inline v_##t in_order_##t(v_##t v)                                                      \
-    {                                                                                              \
-        return v;                                                                                  \
-    }
-#define IN_TWO_STEPS(t, PICK)                                                                      \
-    NEAR(t, PICK)                                                                                  \
-    static inline v_##t evens_##t(v_##t a, v_##t b)                                                \
-    {                                                                                              \
-        return in_order_##t(near_evens_##t(a, b));                                                 \
-    }                                                                                              \
-    static inline v_##t odds_##t(v_##t a, v_##t b)                                                 \
-    {                                                                                              \
-        return in_order_##t(near_odds_##t(a, b));                                                  \
-    }
-#define NEAR(t, PICK)                                                                              \
+
+#define NEAR(t, PICK, IN_ORDER)                                                                    \
     static inline v_##t near_evens_##t(v_##t a, v_##t b)                                           \
     {                                                                                              \
         return (v_##t)PICK(a, b, 0);                                                               \
@@ -533,89 +430,85 @@ static inline v_i64 unordered_f64(v_f64 a, v_f64 b)
     }                                                                                              \
     static inline v_##t in_order_##t(v_##t v)                                                      \
     {                                                                                              \
-        return (v_##t)QUARTERS_IN_ORDER(v);                                                        \
+        return (v_##t)IN_ORDER(v);                                                                 \
     }
+#define AS_IT_IS(v) (v)
+/* Where one instruction picks within 16 bytes, the quarters of both vectors take turns. */
+#if VECTOR_BYTES == 64
+#define QUARTERS_IN_ORDER(v)                                                                       \
+    _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), (__m512i)(v))
+#elif VECTOR_BYTES == 32
+#define QUARTERS_IN_ORDER(v) _mm256_permute4x64_epi64((__m256i)(v), 0xd8)
+#else
+#define QUARTERS_IN_ORDER(v) (v)
+#endif
+
 #if VECTOR_BYTES == 32
 #define PICK_32(a, b, odd) _mm256_shuffle_ps((__m256)(a), (__m256)(b), (odd) ? 0xdd : 0x88)
 #define PICK_64(a, b, odd) _mm256_shuffle_pd((__m256d)(a), (__m256d)(b), (odd) ? 0xf : 0)
-IN_TWO_STEPS(f32, PICK_32)
-IN_TWO_STEPS(i32, PICK_32)
-IN_TWO_STEPS(f64, PICK_64)
-IN_TWO_STEPS(i64, PICK_64)
-BLENDS(f32, i32, PAIRS_8)
-BLENDS(i32, i32, PAIRS_8)
-BLENDS(f64, i64, PAIRS_4)
-BLENDS(i64, i64, PAIRS_4)
+NEAR(f32, PICK_32, QUARTERS_IN_ORDER)
+NEAR(i32, PICK_32, QUARTERS_IN_ORDER)
+NEAR(f64, PICK_64, QUARTERS_IN_ORDER)
+NEAR(i64, PICK_64, QUARTERS_IN_ORDER)
 #else
-SHUFFLES_32(f32, i32)
-SHUFFLES_32(i32, i32)
-SHUFFLES_64(f64, i64)
-SHUFFLES_64(i64, i64)
-IN_ONE_STEP(f32)
-IN_ONE_STEP(i32)
-IN_ONE_STEP(f64)
-IN_ONE_STEP(i64)
+#define PICK_32(a, b, odd) SHUFFLE(i32, a, b, FOR_32(STEPS)(odd))
+#define PICK_64(a, b, odd) SHUFFLE(i64, a, b, FOR_64(STEPS)(odd))
+NEAR(f32, PICK_32, AS_IT_IS)
+NEAR(i32, PICK_32, AS_IT_IS)
+NEAR(f64, PICK_64, AS_IT_IS)
+NEAR(i64, PICK_64, AS_IT_IS)
 #endif
-SHUFFLES_8(i8, i8)
-SHUFFLES_16(i16, i16)
+#ifdef X86
 /* Short integers are the halves of wider ones, which x86 narrows in pairs of vectors. */
-#if defined(__x86_64__)
-#if VECTOR_BYTES == 64
-#define PACK_16 _mm512_packus_epi16
-#define PACK_32 _mm512_packus_epi32
-#elif VECTOR_BYTES == 32
-#define PACK_16 _mm256_packus_epi16
-#define PACK_32 _mm256_packus_epi32
-#else
-#define PACK_16 _mm_packus_epi16
-#endif
 #define HALF_16(v, odd) ((v_raw)((odd) ? (v_u16)(v) >> 8 : (v_u16)(v)&0xff))
-#define PICK_8(a, b, odd) PACK_16(HALF_16(a, odd), HALF_16(b, odd))
-#ifdef PACK_32
+#define PICK_8(a, b, odd) X86(packus_epi16)(HALF_16(a, odd), HALF_16(b, odd))
+#if VECTOR_BYTES > 16
 #define HALF_32(v, odd) ((v_raw)((odd) ? (v_u32)(v) >> 16 : (v_u32)(v)&0xffff))
-#define PICK_16(a, b, odd) PACK_32(HALF_32(a, odd), HALF_32(b, odd))
+#define PICK_16(a, b, odd) X86(packus_epi32)(HALF_32(a, odd), HALF_32(b, odd))
 #else
 #define HALF_32(v, odd) ((v_raw)((v_i32)((odd) ? (v_u32)(v) : (v_u32)(v) << 16) >> 16))
 #define PICK_16(a, b, odd) _mm_packs_epi32(HALF_32(a, odd), HALF_32(b, odd))
 #endif
-NEAR(i8, PICK_8)
-NEAR(i16, PICK_16)
+NEAR(i8, PICK_8, QUARTERS_IN_ORDER)
+NEAR(i16, PICK_16, QUARTERS_IN_ORDER)
 #else
-IN_ONE_STEP(i8)
-IN_ONE_STEP(i16)
+#define PICK_8(a, b, odd) SHUFFLE(i8, a, b, FOR_8(STEPS)(odd))
+#define PICK_16(a, b, odd) SHUFFLE(i16, a, b, FOR_16(STEPS)(odd))
+NEAR(i8, PICK_8, AS_IT_IS)
+NEAR(i16, PICK_16, AS_IT_IS)
 #endif
 #undef NEAR
-#undef IN_ONE_STEP
-#undef IN_TWO_STEPS
 
-/* ---- Within 16 bytes ------------------------------------------------------------------------ */
-
-#define UNPACK(t, vector, LOW, HIGH)                                                               \
+#define BLEND(name, t, m, bits)                                                                    \
+    static inline v_##t name##_lo_##t(v_##t a, v_##t b)                                            \
+    {                                                                                              \
+        return SHUFFLE(m, a, b, FOR_##bits(PAIRS)(0, LANES_##t));                                  \
+    }                                                                                              \
+    static inline v_##t name##_hi_##t(v_##t a, v_##t b)                                            \
+    {                                                                                              \
+        return SHUFFLE(m, a, b, FOR_##bits(PAIRS)(LANES_##t / 2, LANES_##t));                      \
+    }
+BLEND(blend, f32, i32, 32)
+BLEND(blend, f64, i64, 64)
+#if VECTOR_BYTES == 16
+#define UNPACK(t, bits) BLEND(unpack, t, t, bits)
+#else
+#define UNPACK(t, bits)                                                                            \
     static inline v_##t unpack_lo_##t(v_##t a, v_##t b)                                            \
     {                                                                                              \
-        return (v_##t)LOW((vector)a, (vector)b);                                                   \
+        return (v_##t)X86(unpacklo_epi##bits)((v_raw)a, (v_raw)b);                                 \
     }                                                                                              \
     static inline v_##t unpack_hi_##t(v_##t a, v_##t b)                                            \
     {                                                                                              \
-        return (v_##t)HIGH((vector)a, (vector)b);                                                  \
+        return (v_##t)X86(unpackhi_epi##bits)((v_raw)a, (v_raw)b);                                 \
     }
-#if VECTOR_BYTES == 64
-UNPACK(i8, __m512i, _mm512_unpacklo_epi8, _mm512_unpackhi_epi8)
-UNPACK(i16, __m512i, _mm512_unpacklo_epi16, _mm512_unpackhi_epi16)
-UNPACK(i32, __m512i, _mm512_unpacklo_epi32, _mm512_unpackhi_epi32)
-UNPACK(i64, __m512i, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64)
-#elif VECTOR_BYTES == 32
-UNPACK(i8, __m256i, _mm256_unpacklo_epi8, _mm256_unpackhi_epi8)
-UNPACK(i16, __m256i, _mm256_unpacklo_epi16, _mm256_unpackhi_epi16)
-UNPACK(i32, __m256i, _mm256_unpacklo_epi32, _mm256_unpackhi_epi32)
-UNPACK(i64, __m256i, _mm256_unpacklo_epi64, _mm256_unpackhi_epi64)
-#else
-UNPACK(i8, v_i8, blend_lo_i8, blend_hi_i8)
-UNPACK(i16, v_i16, blend_lo_i16, blend_hi_i16)
-UNPACK(i32, v_i32, blend_lo_i32, blend_hi_i32)
-UNPACK(i64, v_i64, blend_lo_i64, blend_hi_i64)
 #endif
+UNPACK(i8, 8)
+UNPACK(i16, 16)
+UNPACK(i32, 32)
+UNPACK(i64, 64)
 #undef UNPACK
+#undef BLEND
 
 #include "vector_types.inc"
 

@@ -13,8 +13,8 @@
  */
 #include "../scalar.h"
 #include "../spec/power.h"
-#include "boxes.h"
 #include "engines.h"
+#include "fold.h"
 
 #define REACH 288.0 /* of exponents, from that of the scale */
 #define LEAST_MODERATE 0x1p-250
@@ -588,7 +588,7 @@ static void plan_pass(pass *s, int64_t lanes)
         tarn_plan_fold(windows, 1, lanes, room, arrays, terms);
     } else {
         windows->holds = is_smooth(s) && !s->exact;
-        for (windows->lanes = min_i64(lanes, MOST_LANES);
+        for (windows->lanes = min_i64(lanes, LANES_TOGETHER);
              tarn_planned_room(windows, arrays, terms) > (double)(room - few);)
             windows->lanes = (windows->lanes + 1) / 2;
         tarn_plan_fold(cells, 1, windows->lanes, few, 1, 1);
@@ -728,7 +728,7 @@ void tarn_engine_weights(const tarn_problem *p, const tarn_tensors *t, int64_t b
             slab.lo = 0;
             slab.hi = planes;
         }
-        const box whole = whole_box(results_of(&s), &slab);
+        const box whole = box_of_slab(now, &slab, t->base[TARN_GX] != NULL);
         run_slab(&s, &slab, &whole);
     }
 }
