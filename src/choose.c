@@ -261,8 +261,6 @@ static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vecto
     const double BANDED = 1.7;
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
     double taps = (double)taps_of(problem) * (codes ? 1.3 : 1);
-    if (pixel >= 16 && !codes && is_extreme(problem) && bytes == 2 && is_floating(problem->dtype))
-        taps *= 1.6; /* keys */
     if (pixel >= 16)
         return taps * idle_lanes(pixel, vector) + (double)(FIRST_TAP * vector) / (double)pixel + 1;
     int64_t planes = problem->planes; /* bands fill lanes, if they may */
@@ -361,16 +359,6 @@ static double rows_steps(const tarn_problem *problem, bool codes, way across, in
            (even ? 1 : 1.8) * (double)(bits / 8 / core);
 }
 
-/* Tiles of few columns, as wide pixels have, read again what their windows share with others. */
-static double columns_read_again(const tarn_problem *problem)
-{
-    enum { TILE_BYTES = 12 << 10 };
-    int64_t kernel = problem->axis[problem->spatial - 1].kernel,
-            pixel = problem->lanes * problem->element_bytes[TARN_X],
-            columns = max_i64(TILE_BYTES / pixel - kernel + 1, 1);
-    return (double)(columns + kernel - 1) / (double)columns;
-}
-
 /* How many steps of lanes take as long as one of rows: measured on random problems. */
 static double worth_of_row_step(const tarn_problem *problem, bool codes, way across)
 {
@@ -382,9 +370,7 @@ static double worth_of_row_step(const tarn_problem *problem, bool codes, way acr
                                          [PICKED] = {0.46f, 0.52f, 0.42f},
                                          [TURNED] = {1.9f, 2.6f, 1.35f}};
     bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
-    return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1) *
-           (across == SLIDING_CHANNELS ? columns_read_again(problem) : 1) *
-           (across == SLIDING_CHANNELS && problem->element_bytes[TARN_X] == 1 ? 2 : 1);
+    return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1);
 }
 
 /* What long runs do for as many outputs, in steps of lanes: each run and each window takes some

@@ -120,8 +120,14 @@ static inline int64_t merge_global_axes(tarn_problem *p)
             continue;
         units = a == 0 ? next->size : 1;
         next->size *= axis->size;
-        *axis = (tarn_axis){
-            .size = next->size, .out = 1, .kernel = next->size, .stride = 1, .dilation = 1};
+        *axis = (tarn_axis){.size = next->size,
+                            .out = 1,
+                            .kernel = next->size,
+                            .stride = 1,
+                            .dilation = 1,
+                            .gcd = 1,
+                            .tap_step = 1,
+                            .window_step = 1};
         p->spatial--;
         for (int b = a + 1; b < p->spatial; b++)
             p->axis[b] = p->axis[b + 1];
