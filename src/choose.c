@@ -117,7 +117,7 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
             return false;
         cells *= min_i64(extent, axis->size);
         tap_rows *= a + 1 < problem->spatial ? axis->kernel : 1;
-        if (cells > INT32_MAX || tap_rows > MOST_TAP_ROWS)
+        if (cells > INT32_MAX || (!sums && tap_rows > MOST_TAP_ROWS))
             return false;
     }
     if (sums ? !sums_fit_steps(problem, tap_rows)

@@ -384,8 +384,13 @@ static bool windows_are_moderate(const tarn_axis *axis)
 /* Whether small blocks make rows of x again that a ring would keep for them: twice or more. */
 static bool blocks_read_again(const forward_plan *plan)
 {
-    return plan->source_rows > 0 && plan->ring_keeps &&
-           plan->source_rows >= 2 * plan->batch_rows * plan->p->axis[plan->row_axis].stride;
+    if (plan->source_rows == 0 || !plan->ring_keeps)
+        return false;
+    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
+    int64_t extent = (axis->kernel - 1) * axis->dilation + 1;
+    int64_t inside = axis->size < extent ? 0 : (axis->size - extent) / axis->stride + 1;
+    int64_t rows = min_i64(plan->batch_rows, inside); /* others are blocks of their own */
+    return (rows - 1) * axis->stride + extent >= 2 * rows * axis->stride;
 }
 
 /* A window that does not fit is no part of a block, or is folded in pieces, or has fewer channels.
