@@ -58,7 +58,7 @@ def run(source, out, request, memory, workers, scheduler, resume, overwrite, pro
             if resume:
                 _sweep(out)
             counts = _work(plan, engine, journal, progress or (lambda state: None), began)
-            if resume:
+            if resume or scheduler is not None:
                 _sweep(out)
             _advertise(plan)
         except BaseException:
@@ -118,7 +118,7 @@ def _remove(out):
 
 
 def _sweep(out):
-    """Removes files that a killed run left unfinished."""
+    """Removes files that a killed run, or a killed worker of a cluster, left unfinished."""
     for folder, _, names in os.walk(out):
         for name in names:
             if name.endswith(PARTIAL):
