@@ -567,6 +567,13 @@ def test_an_output_is_not_lost(small):
     assert image_of(small / "image")["multiscales"][0]["type"] == "max"
 
 
+def test_an_operator_is_refused_where_one_level_is_all(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.ones((5, 5), "f4"))
+    with pytest.raises(RequestError, match="op mode, dtype float32"):
+        write(tmp_path / "x.npy", tmp_path / "out", op="mode", workers=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_damaged_input_is_named(small):
     (small / "x" / "c" / "2" / "3").write_bytes(b"short")
     with pytest.raises(WorkError, match=r"level 0, chunk \(2, 3\), key 0/c/2/3: "):

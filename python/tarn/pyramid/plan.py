@@ -129,8 +129,7 @@ def make_plan(source, out, request):
             step, reads = factor, 0
         levels.append(_level(shape, factor, step, reads, chunks, shards,
                              _problem(source, request, step, levels[reads].shape)))
-    for level in levels[1:2]:
-        _try_pool(source, request, level.step)
+    _try_pool(source, request, levels[1].step if len(levels) > 1 else (2,) * rank)
     return Plan(source, out, request, tuple(levels))
 
 
