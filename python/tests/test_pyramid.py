@@ -193,6 +193,20 @@ def test_large_npy_leaves_memory_behind(tmp_path, monkeypatch):
         assert resident_file_pages() - before < 4 << 20
 
 
+def test_pages_that_come_in_large_pieces_are_let_go(tmp_path):
+    """What is read ahead from the disk is mapped in pieces of up to a huge page."""
+    numpy.save(tmp_path / "x.npy", numpy.ones((32, 1024, 1024), "u2"))
+    with open(tmp_path / "x.npy", "rb+") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    mapped = source.Mapped(tmp_path / "x.npy")
+    before = resident_file_pages()
+    for y in range(0, 1024, 128):
+        for x in range(0, 1024, 128):
+            mapped.read(((0, 32), (y, y + 128), (x, x + 128)))
+            assert resident_file_pages() - before < 4 << 20
+
+
 # ---- Metadata -----------------------------------------------------------------------------------
 
 
