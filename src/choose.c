@@ -258,7 +258,7 @@ static double idle_lanes(int64_t pixel, int64_t vector)
 static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vector)
 {
     enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
-    const double BANDED = 1.7;
+    const double BANDED = 1.7, FAR_BANDS = 5; /* those of a volume lie far apart */
     int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
     double taps = (double)taps_of(problem) * (codes ? 1.3 : 1);
     if (pixel >= 16)
@@ -266,13 +266,14 @@ static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vecto
     int64_t planes = problem->planes; /* bands fill lanes, if they may */
     bool converts = problem->lanes > 1 && problem->op == TARN_AVG && bytes < 4;
     double least = 0, sums = converts ? 4 / (double)bytes : 1;
+    double apart = problem->spatial > 2 ? FAR_BANDS : bytes >= 4 ? BANDED : 1;
     for (int64_t v = vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
         int64_t width = v / bytes, used = problem->axis[0].adaptive || planes >= width
                                               ? planes
                                               : planes * problem->axis[0].out;
         double turned = cells_read(problem, TILE_BYTES / (v * problem->lanes));
         double steps = (taps * sums + turned + 2) * (double)(vector / v) * (double)width /
-                       (double)min_i64(width, used) * (used > planes && bytes >= 4 ? BANDED : 1);
+                       (double)min_i64(width, used) * (used > planes ? apart : 1);
         if (turned > 0 && (least == 0 || steps < least))
             least = steps;
     }

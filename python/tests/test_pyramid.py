@@ -193,6 +193,20 @@ def test_large_npy_leaves_memory_behind(tmp_path, monkeypatch):
         assert resident_file_pages() - before < 4 << 20
 
 
+def test_pages_that_come_in_large_pieces_are_let_go(tmp_path):
+    """What is read ahead from the disk is mapped in pieces of up to a huge page."""
+    numpy.save(tmp_path / "x.npy", numpy.ones((32, 1024, 1024), "u2"))
+    with open(tmp_path / "x.npy", "rb+") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    mapped = source.Mapped(tmp_path / "x.npy")
+    before = resident_file_pages()
+    for y in range(0, 1024, 128):
+        for x in range(0, 1024, 128):
+            mapped.read(((0, 32), (y, y + 128), (x, x + 128)))
+            assert resident_file_pages() - before < 4 << 20
+
+
 # ---- Metadata -----------------------------------------------------------------------------------
 
 
@@ -290,6 +304,45 @@ def test_neither_memory_nor_threads_change_a_byte(tmp_path, codec):
     write_tightly(tmp_path / "x.npy", tmp_path / "tight", workers=1, **words)
     assert files(tmp_path / "one") == files(tmp_path / "many") == files(tmp_path / "tight")
     check_levels(tmp_path / "one", x, "avg", "keep", "previous")
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_levels_joined_or_apart_are_the_same(tmp_path, monkeypatch, seed):
+    """The first two levels are written in one go, or one after the other; stopped anywhere, too."""
+    rng = numpy.random.default_rng(seed)
+    shape = tuple(map(int, rng.integers(25, 45, 3)))
+    dtype = ["u1", "<u2", ">f4", "?"][seed % 4]
+    step = [int(f) for f in rng.choice([1, 2, 3], 3)]
+    step[rng.integers(3)] = 2
+    chunks = [int(c) for c in rng.permutation([6, 6, 12])]
+    shards = [c * int(n) for c, n in zip(chunks, rng.integers(1, 3, 3))] if seed % 3 == 0 else None
+    packed = zarr.codecs.ZstdCodec(level=1) if seed % 2 else None
+    x = rng.integers(0, 2 if dtype == "?" else 200, shape).astype(dtype)
+    x[:20, :, :17] = 0  # chunks without a file
+    zarr.create_array(tmp_path / "x", shape=shape, dtype=dtype, chunks=chunks, shards=shards,
+                      compressors=packed)[...] = x
+    options = {"factor": dict(zip("zyx", step)), "levels": 3, "edge": ["keep", "trim"][seed // 4 % 2],
+               "op": "max" if dtype == "?" else "avg", "workers": 1,
+               "chunks": dict(zip("zyx", chunks)), "shards": dict(zip("zyx", shards)) if shards else "none",
+               "codec": ["auto", "none"][seed // 8]}
+    seen = []
+    write(tmp_path / "x", tmp_path / "joined", progress=lambda state: seen.append(state.level), **options)
+    assert seen.index(1) < len(seen) - 1 - seen[::-1].index(0), "they were not joined"
+
+    def stop(state):
+        if state.tasks_done == stop_at:
+            raise Stop
+    stop_at = int(rng.integers(1, len(seen)))
+    with pytest.raises(Stop):
+        write(tmp_path / "x", tmp_path / "stopped", progress=stop, **options)
+    write(tmp_path / "x", tmp_path / "stopped", resume=True, **options)
+    monkeypatch.setattr("tarn.pyramid.plan._can_join", lambda plan, workers: False)
+    write(tmp_path / "x", tmp_path / "apart", **options)
+    assert files(tmp_path / "joined") == files(tmp_path / "apart") == files(tmp_path / "stopped")
 
 
 def test_fill_values_have_no_bytes(tmp_path):
@@ -528,9 +581,16 @@ def test_an_output_is_not_lost(small):
     assert image_of(small / "image")["multiscales"][0]["type"] == "max"
 
 
+def test_an_operator_is_refused_where_one_level_is_all(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.ones((5, 5), "f4"))
+    with pytest.raises(RequestError, match="op mode, dtype float32"):
+        write(tmp_path / "x.npy", tmp_path / "out", op="mode", workers=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_damaged_input_is_named(small):
     (small / "x" / "c" / "2" / "3").write_bytes(b"short")
-    with pytest.raises(WorkError, match=r"level 1, chunk \(1, 1\), key 1/c/1/1: "):
+    with pytest.raises(WorkError, match=r"level 0, chunk \(2, 3\), key 0/c/2/3: "):
         write(small / "x", small / "out", workers=1, levels=2, factor=2, chunks={"y": 8, "x": 8})
     assert not (small / "out" / "zarr.json").exists()
     with pytest.raises(WorkError, match=r"level 0, chunk \(0, 0\), key 0/c/0/0: "):

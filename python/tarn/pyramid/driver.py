@@ -18,7 +18,7 @@ import zarr
 from . import journal as journals
 from .chunks import PARTIAL, file_facts, whole_file
 from .errors import RequestError, WorkError
-from .plan import WORKER_BYTES, make_plan, ome_attributes, split_unit
+from .plan import WORKER_BYTES, make_plan, ome_attributes, shapes_of_tasks
 from .task import run_task
 
 
@@ -58,7 +58,7 @@ def run(source, out, request, memory, workers, scheduler, resume, overwrite, pro
             if resume:
                 _sweep(out)
             counts = _work(plan, engine, journal, progress or (lambda state: None), began)
-            if resume:
+            if resume or scheduler is not None:
                 _sweep(out)
             _advertise(plan)
         except BaseException:
@@ -118,7 +118,7 @@ def _remove(out):
 
 
 def _sweep(out):
-    """Removes files that a killed run left unfinished."""
+    """Removes files that a killed run, or a killed worker of a cluster, left unfinished."""
     for folder, _, names in os.walk(out):
         for name in names:
             if name.endswith(PARTIAL):
@@ -180,23 +180,34 @@ def _work(plan, engine, journal, progress, began):
     total, tasks = sum(n * c for n, c in zip(count, cost)), sum(count)
     finished, moved, started = len(done), sum(cost[level] for level, _ in done), 0
     before = moved
-    for number, level in enumerate(plan.levels):
+
+    def finish(line):
+        nonlocal started, finished, moved
+        journal.add(line)
+        started, finished, moved = started + 1, finished + 1, moved + cost[line["level"]]
+        seconds = time.monotonic() - began
+        eta = (total - moved) * seconds / (moved - before)
+        progress(Progress(line["level"], finished, tasks, moved, total, seconds, eta))
+
+    for number in range(len(plan.levels)):
         try:
             _create_level(plan, number)
         except OSError as error:
             raise WorkError(f"level {number}, key {number}/zarr.json: {error}") from None
-        left = ((number, unit) for unit in level.units() if (number, unit) not in done)
-
-        def finish(line, cost=cost[number], number=number):
-            nonlocal started, finished, moved
-            journal.add(line)
-            started, finished, moved = started + 1, finished + 1, moved + cost
-            seconds = time.monotonic() - began
-            eta = (total - moved) * seconds / (moved - before)
-            progress(Progress(number, finished, tasks, moved, total, seconds, eta))
-
-        engine.run(left, finish)
+        if number > 0 or not engine.shapes.joined:
+            engine.run(_tasks(plan, number, engine.shapes.joined, done), finish)
     return tasks, started
+
+
+def _tasks(plan, number, joined, done):
+    """The tasks of a level, each with those of its units that are not done."""
+    for unit in plan.levels[number].units():
+        units = [(number, unit)]
+        if joined and number == 1:
+            units += [(0, child) for child in plan.children(unit)]
+        left = [unit for unit in units if unit not in done]
+        if left:
+            yield (number, unit), left
 
 
 def _is_there(plan, task, line):
@@ -214,7 +225,7 @@ def _engine(plan, memory, workers, scheduler):
     if scheduler is not None:
         with _cluster(scheduler) as (executor, threads):
             budget = memory // threads - WORKER_BYTES
-            yield Cluster(plan, executor, threads, _shapes_of_tasks(plan, budget))
+            yield Cluster(plan, executor, threads, shapes_of_tasks(plan, budget, threads))
     else:
         yield Threads(plan, *_share(plan, memory - WORKER_BYTES, workers))
 
@@ -224,18 +235,13 @@ def _share(plan, memory, workers):
     if workers is not None:
         if workers < 1:
             raise RequestError(f"workers: {workers} is not positive")
-        return workers, _shapes_of_tasks(plan, memory // workers)
+        return workers, shapes_of_tasks(plan, memory // workers, workers)
     most = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
                max(level.count() for level in plan.levels))
     for workers in range(most, 1, -1):
         with contextlib.suppress(RequestError):
-            return workers, _shapes_of_tasks(plan, memory // workers)
-    return 1, _shapes_of_tasks(plan, memory)
-
-
-def _shapes_of_tasks(plan, budget):
-    """For each level, in what shapes its units are computed within `budget` bytes."""
-    return [split_unit(plan, level, budget) for level in range(len(plan.levels))]
+            return workers, shapes_of_tasks(plan, memory // workers, workers)
+    return 1, shapes_of_tasks(plan, memory, 1)
 
 
 @contextlib.contextmanager
@@ -259,12 +265,12 @@ class Threads:
     """Tasks in threads of this process: what takes time lets go of the interpreter."""
 
     def __init__(self, plan, workers, shapes):
-        self._plan, self._workers, self._shapes = plan, workers, shapes
+        self._plan, self._workers, self.shapes = plan, workers, shapes
 
     def run(self, tasks, finish):
-        """Calls `finish` with the line of each task, in one thread at a time, before that thread takes
+        """Calls `finish` with the line of each unit, in one thread at a time, before that thread begins
         another: so a killed process has at most one a worker that is done and not in the journal.
-        After a failure tasks that are under way are waited for."""
+        After a failure units that are under way are waited for."""
         failures, lock = [], threading.Lock()
 
         def work():
@@ -274,9 +280,11 @@ class Threads:
                         task = next(tasks, None)
                     if task is None:
                         return
-                    line = run_task(self._plan, *task, self._shapes[task[0]])
-                    with lock:
-                        finish(line)
+                    for line in run_task(self._plan, *task, self.shapes):
+                        with lock:
+                            finish(line)
+                        if failures:
+                            return
             except BaseException as error:
                 failures.append(error)
 
@@ -298,7 +306,7 @@ class Cluster:
     """Tasks on a cluster, one under way for each of its threads. It replaces workers that die."""
 
     def __init__(self, plan, executor, workers, shapes):
-        self._plan, self._executor, self._workers, self._shapes = plan, executor, workers, shapes
+        self._plan, self._executor, self._workers, self.shapes = plan, executor, workers, shapes
 
     def run(self, tasks, finish):
         failure, running = None, {}
@@ -307,18 +315,22 @@ class Cluster:
                 task = next(tasks, None)
                 if task is None:
                     break
-                running[self._executor.submit(run_task, self._plan, *task,
-                                              self._shapes[task[0]])] = task
+                running[self._executor.submit(_lines, self._plan, *task, self.shapes)] = task
             if not running:
                 break
             finished, _ = concurrent.futures.wait(running, None, concurrent.futures.FIRST_COMPLETED)
             for future in finished:
-                level, unit = running.pop(future)
+                (level, unit), _ = running.pop(future)
                 try:
-                    finish(future.result())
+                    for line in future.result():
+                        finish(line)
                 except (WorkError, RequestError) as error:
                     failure = failure or error
                 except Exception as error:
                     failure = failure or WorkError(f"level {level}, unit {unit}: {error!r}")
         if failure is not None:
             raise failure
+
+
+def _lines(*task):
+    return list(run_task(*task))

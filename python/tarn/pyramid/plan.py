@@ -5,6 +5,7 @@ A plan is plain values and follows from the request and the source alone, not fr
 or what is done already: so two runs with the same request agree in every byte.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -85,6 +86,16 @@ class Plan:
         return tuple((a * f, min(b * f, n)) for (a, b), f, n in
                      zip(box, self.levels[level].step, self.read_shape(level)))
 
+    def children(self, unit):
+        """The units of the full resolution that a unit of the first pooled level is made of; the last
+        one on an axis has those, too, that are trimmed."""
+        base, this = self.levels[:2]
+        spans = []
+        for i, u, f, n, u0, n0 in zip(unit, this.unit, this.step, this.shape, base.unit, base.shape):
+            last = (i + 1) * u >= n
+            spans.append(range(i * u * f // u0, -(-n0 // u0) if last else (i + 1) * u * f // u0))
+        return itertools.product(*spans)
+
     def as_json(self):
         """What must be the same for a run to go on where another stopped."""
         return json.loads(json.dumps({
@@ -118,8 +129,7 @@ def make_plan(source, out, request):
             step, reads = factor, 0
         levels.append(_level(shape, factor, step, reads, chunks, shards,
                              _problem(source, request, step, levels[reads].shape)))
-    for level in levels[1:2]:
-        _try_pool(source, request, level.step)
+    _try_pool(source, request, levels[1].step if len(levels) > 1 else (2,) * rank)
     return Plan(source, out, request, tuple(levels))
 
 
@@ -264,6 +274,35 @@ def _shards(source, request, chunks):
 WORKER_BYTES = 64 << 20
 # A part no larger than this is not cut for its own sake: calls take time, too.
 PART_BYTES = 256 << 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+    """How tasks are computed, so that they fit a budget: for each level slab and part, as `split_unit`
+    has them. If the first two levels are `joined`, a task writes a unit of the second and those of
+    the first that it is made of."""
+    of_level: tuple
+    joined: bool
+
+
+def shapes_of_tasks(plan, budget, workers):
+    if len(plan.levels) > 1 and _can_join(plan, workers):
+        first = plan.levels[1]
+        size = numpy.dtype(plan.source.dtype).itemsize
+        block = math.prod(min(u, n) for u, n in zip(first.unit, first.shape)) * size
+        with contextlib.suppress(RequestError):
+            rest = [split_unit(plan, level, budget) for level in range(1, len(plan.levels))]
+            return Shapes((split_unit(plan, 0, budget - block), *rest), True)
+    return Shapes(tuple(split_unit(plan, level, budget) for level in range(len(plan.levels))), False)
+
+
+def _can_join(plan, workers):
+    """Whether units of the second level hold whole units of the first, and chunks whole windows, and
+    there are tasks enough for all workers."""
+    base, this = plan.levels[:2]
+    return this.count() >= 4 * workers and all(
+        (u * f % u0 == 0 or u >= n) and (c % f == 0 or c >= n0) for u, f, n, u0, c, n0 in
+        zip(this.unit, this.step, this.shape, base.unit, base.chunks, base.shape))
 
 
 def split_unit(plan, level, budget):

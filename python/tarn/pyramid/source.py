@@ -138,8 +138,8 @@ def _first_line(error):
 # A part of a mapped file that is touched at once. Mapped pages count as the process's memory, and
 # reading a narrow box touches far more of them than it has cells.
 MAPPED_BYTES = 16 << 20
-# The system maps pages around one that is touched, too: Linux within this many bytes.
-AROUND_BYTES = 64 << 10
+# The system maps pages around one that is touched, too: Linux up to a huge page.
+AROUND_BYTES = 2 << 20
 
 
 def _open_npy(path):

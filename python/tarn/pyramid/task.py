@@ -1,5 +1,6 @@
-"""One task: one whole shard (or chunk) of one level. A pure function of the plan and the level below:
-done twice, it leaves the same bytes.
+"""One task: one whole shard (or chunk) of one level; of the first two levels, one of the second and
+those that it is made of. A pure function of the plan and the level below: done twice, it leaves the
+same bytes.
 """
 
 import functools
@@ -15,14 +16,61 @@ from .errors import WorkError
 from .plan import pool_text, pooled_last
 
 
-def run_task(plan, level, unit, shapes):
-    """Writes one unit of a level, in slabs and parts of these `shapes`; says what file that made:
-    how many bytes, and their checksum."""
+def run_task(plan, task, left, shapes):
+    """Writes those units of a task that are `left`, in the order of the plan; yields a line for each
+    as it is finished: what file that made, how many bytes, and their checksum."""
     if __version__ != plan.version:
         raise WorkError(f"this worker has tarn {__version__}, the pyramid is made by {plan.version}")
-    target = open_array(os.path.join(plan.out, str(level)))
+    return (_run_joined if shapes.joined and task[0] == 1 else _run_alone)(plan, *task, left, shapes)
+
+
+def _run_alone(plan, level, unit, left, shapes):
+    target, below = _target(plan, level), _below(plan, level)
+    yield _line(plan, level, unit, target, lambda: _write(
+        plan, level, unit, target, below, *shapes.of_level[level]))
+
+
+def _run_joined(plan, level, unit, left, shapes):
+    """The full resolution is pooled while its cells are at hand, not read again. What is done
+    already is read."""
+    target, base, source = _target(plan, 1), _target(plan, 0), _below(plan, 0)
+    box, step = plan.levels[1].box(unit), plan.levels[1].step
+    pools = (1, unit) in left
+    block = scratch("pooled", [b - a for a, b in box], plan.source.dtype) if pools else None
+
+    def see(chunk, cells):
+        span = base.box_of(chunk)
+        rows = [(a // f, min(-(-b // f), end)) for (a, b), f, (_, end) in zip(span, step, box)]
+        if any(a >= b for a, b in rows):
+            return  # trimmed
+        x = base.filled(span) if cells is None else cells[_inside(span, span)]
+        _pool_part(plan, 1, x, block[_inside(rows, box)])
+
+    for child in plan.children(unit):
+        if (0, child) in left:
+            yield _line(plan, 0, child, base, lambda: _write(
+                plan, 0, child, base, source, *shapes.of_level[0], see if pools else None))
+        elif pools:
+            for chunk in base.chunks_of(child):
+                see(chunk, base.read(base.box_of(chunk)))
+    if pools:
+        chunks = (block[_inside(chunk, box)] for chunk in _parts(box, plan.levels[1].chunks))
+        yield _line(plan, 1, unit, target, lambda: target.write(unit, chunks))
+
+
+def _target(plan, level):
+    return open_array(os.path.join(plan.out, str(level)))
+
+
+def _below(plan, level):
+    """What a level is made of."""
+    reads = plan.levels[level].reads
+    return sources.open_cells(plan.source) if reads < 0 else _target(plan, reads)
+
+
+def _line(plan, level, unit, target, write):
     try:
-        size, checksum = _write(plan, level, unit, target, *shapes)
+        size, checksum = write()
     except Exception as error:
         words = str(error) or type(error).__name__
         raise WorkError(f"level {level}, {'shard' if plan.levels[level].shards else 'chunk'} "
@@ -30,15 +78,18 @@ def run_task(plan, level, unit, shapes):
     return {"level": level, "unit": list(unit), "bytes": size, "crc32c": checksum}
 
 
-def _write(plan, level, unit, target, slab, part):
-    this = plan.levels[level]
-    if this.reads >= 0:
-        below = open_array(os.path.join(plan.out, str(this.reads)))
-    else:
-        below = sources.open_cells(plan.source)
-        if below.encoding == target.encoding:
-            return target.copy(unit, below)
-    return target.write(unit, _blocks(plan, level, below, this.box(unit), slab, part))
+def _write(plan, level, unit, target, below, slab, part, see=None):
+    """Writes a unit; `see` is shown the number and the cells of each chunk."""
+    if plan.levels[level].reads < 0 and below.encoding == target.encoding:
+        return target.copy(unit, below, see)
+    blocks = _blocks(plan, level, below, plan.levels[level].box(unit), slab, part)
+    return target.write(unit, blocks if see is None else _seen(target.chunks_of(unit), blocks, see))
+
+
+def _seen(chunks, blocks, see):
+    for chunk, block in zip(chunks, blocks):
+        see(chunk, block)
+        yield block
 
 
 def _blocks(plan, level, below, box, slab, part):
@@ -67,9 +118,13 @@ def _fill(plan, level, below, span, out):
     if plan.levels[level].reads < 0:
         below.read_into(out, span)
         return
-    x = below.read(plan.reads_box(level, span))
+    _pool_part(plan, level, below.read(plan.reads_box(level, span)), out)
+
+
+def _pool_part(plan, level, x, out):
     if x.dtype == bool:
         x, out = x.view(numpy.uint8), out.view(numpy.uint8)
+    x = x.astype(x.dtype.newbyteorder("="), copy=False)
     pool, order = _pool(plan.request, plan.levels[level].step, x.shape)
     pool(x.transpose(order), out=out.transpose(order))
 
