@@ -84,7 +84,7 @@ def test_layout_does_not_depend_on_gradients(step):
                 y = function(z, *arguments)
                 assert y.stride() == function(x, *arguments).stride()
                 gx = torch.autograd.grad(y.sum(), z)[0]
-                # Before PyTorch 2.10 the operators do it, unless a node is compiled: gx is row-major.
+                # In PyTorch 2.9 the operators do it, unless a node is compiled: gx is row-major.
                 if LENDS or step == "compiled":
                     assert gx.stride() == torch.empty_like(x).stride()
 
