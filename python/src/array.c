@@ -397,23 +397,6 @@ static int check_not_negative(PyObject *object, const char *name)
     return -1;
 }
 
-/* The capsule is held, not consumed: its own destructor gives the tensor back. */
-static int import_dlpack(const module_state *state, PyObject *object, const char *name,
-                         bool written, array *array)
-{
-    if (check_device(object, name) || check_not_negative(object, name) ||
-        (written && check_writable(object, name)))
-        return -1;
-    array->keep = ask_for_capsule(object);
-    if (!array->keep)
-        return -1;
-    if (view_of_capsule(state, array->keep, name, written, &array->view)) {
-        Py_CLEAR(array->keep);
-        return -1;
-    }
-    return 0;
-}
-
 /* Whether a tensor of PyTorch carries a tangent of forward-mode differentiation; -1 with an
  * exception. PyTorch counts its levels from 0 in a private place; if that is gone, it is asked each
  * time. */
@@ -439,8 +422,10 @@ static int check_no_gradient(const module_state *state, PyObject *object, const 
 {
     PyObject *flag = PyObject_GetAttr(object, state->requires_grad);
     int is = flag ? PyObject_IsTrue(flag) : 0;
-    Py_XDECREF(flag);
     PyErr_Clear();
+    if (!flag) /* not a tensor of PyTorch */
+        return 0;
+    Py_DECREF(flag);
     const char *what = "requires grad";
     if (is != 1) {
         is = has_tangent(object);
@@ -451,6 +436,23 @@ static int check_no_gradient(const module_state *state, PyObject *object, const 
                      "%s %s, which is lost here: use the functions of tarn.torch, or detach() it",
                      name, what);
     return is ? -1 : 0;
+}
+
+/* The capsule is held, not consumed: its own destructor gives the tensor back. */
+static int import_dlpack(const module_state *state, PyObject *object, const char *name,
+                         bool written, array *array)
+{
+    if (check_no_gradient(state, object, name) || check_device(object, name) ||
+        check_not_negative(object, name) || (written && check_writable(object, name)))
+        return -1;
+    array->keep = ask_for_capsule(object);
+    if (!array->keep)
+        return -1;
+    if (view_of_capsule(state, array->keep, name, written, &array->view)) {
+        Py_CLEAR(array->keep);
+        return -1;
+    }
+    return 0;
 }
 
 static int import_exchange(const module_state *state, PyObject *object, const char *name,

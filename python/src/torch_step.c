@@ -21,7 +21,7 @@ enum {
     FORWARD_AD,   /* a dictionary whose "_current_level" is negative outside of forward mode */
     GRADIENTS,    /* gradients(): whether they are recorded */
     THREADS,      /* threads(): how many PyTorch uses */
-    FIRST,        /* first(): called before the first step is recorded in Python */
+    FIRST,        /* first(): called before the first step is recorded without a compiled one */
     RECORD,       /* record(x, step): calls torch_forward() and has torch_backward() called later */
     BY_OPERATORS, /* by_operators(step, saved, gy): the gradient, by the registered operators */
     LAID_OUT,     /* laid_out(gy, strides): a copy */
@@ -152,18 +152,35 @@ static int is_plain(module_state *state, PyObject *tensor)
     return is == 1 ? is_ordinary(state, tensor) : is;
 }
 
-static torch_way find_way(module_state *state, PyObject *x)
+/* Whether gradients of a tensor are recorded; of the first, PyTorch's side is told, which then
+ * compiles a step. */
+static int is_recorded(torch_hooks *torch, PyObject *x)
 {
-    const torch_hooks *torch = state->torch;
-    if (torch && torch->native)
-        return torch->native->way(x);
-    int is = torch ? is_plain(state, x) : 0;
-    if (is <= 0)
-        return is ? TORCH_FAILED : TORCH_BY_OPERATORS;
-    is = answer(PyObject_GetAttr(x, torch->requires_grad));
+    int is = answer(PyObject_GetAttr(x, torch->requires_grad));
     if (is == 1)
         is = ask(torch, GRADIENTS);
-    return is < 0 ? TORCH_FAILED : is ? TORCH_RECORD : TORCH_RUN;
+    if (is != 1 || torch->has_recorded)
+        return is;
+    torch->has_recorded = true;
+    PyObject *done = PyObject_CallNoArgs(torch->hook[FIRST]);
+    Py_XDECREF(done);
+    return done ? 1 : -1;
+}
+
+static torch_way find_way(module_state *state, PyObject *x)
+{
+    torch_hooks *torch = state->torch;
+    if (!torch)
+        return TORCH_BY_OPERATORS;
+    if (torch->native)
+        return torch->native->way(x);
+    int plain = is_plain(state, x), recorded = 0;
+    bool tensor = (PyObject *)Py_TYPE(x) == torch->hook[TENSOR];
+    if (plain == 1 || (plain == 0 && tensor && !torch->has_recorded))
+        recorded = is_recorded(torch, x);
+    if (plain < 0 || recorded < 0)
+        return TORCH_FAILED;
+    return !plain ? TORCH_BY_OPERATORS : recorded ? TORCH_RECORD : TORCH_RUN;
 }
 
 /* (x): whether the functions of this file would take it. */
@@ -200,28 +217,16 @@ static PyObject *make_step(module_state *state, const tarn_pool *pool, frame fra
     return (PyObject *)step;
 }
 
-static PyObject *record(torch_hooks *torch, PyObject *x, PyObject *step)
-{
-    if (!torch->has_recorded) {
-        torch->has_recorded = true;
-        PyObject *done = PyObject_CallNoArgs(torch->hook[FIRST]);
-        if (!done)
-            return NULL;
-        Py_DECREF(done);
-    }
-    return PyObject_CallFunctionObjArgs(torch->hook[RECORD], x, step, NULL);
-}
-
 /* By the compiled step, or by a node of Python's. */
 static PyObject *go_with_step(module_state *state, torch_way way, const tarn_pool *pool,
                               PyObject *x, tarn_pass pass, frame frame)
 {
-    torch_hooks *torch = state->torch;
+    const torch_hooks *torch = state->torch;
     PyObject *step = make_step(state, pool, frame, pass), *y = NULL;
     if (step && torch->native)
         y = torch->native->run(step, x, way);
     else if (step)
-        y = record(torch, x, step);
+        y = PyObject_CallFunctionObjArgs(torch->hook[RECORD], x, step, NULL);
     Py_XDECREF(step);
     return y;
 }

@@ -166,8 +166,12 @@ struct PoolBackward : autograd::Node {
     }
     autograd::variable_list apply(autograd::variable_list &&gradients) override;
     void release_variables() override;
-    // For compiled autograd. Older PyTorch declares the first without const, and then does without us.
+    // For compiled autograd. PyTorch declares the first without const up to 2.6, and with it since.
     void compiled_args(torch::dynamo::autograd::CompiledNodeArgs &arguments) const;
+    void compiled_args(torch::dynamo::autograd::CompiledNodeArgs &arguments)
+    {
+        std::as_const(*this).compiled_args(arguments);
+    }
     autograd::variable_list
     apply_with_saved(const autograd::variable_list &gradients,
                      torch::dynamo::autograd::SwapSavedVariables &traced) override;

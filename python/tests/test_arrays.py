@@ -279,7 +279,7 @@ class Raises:
     (numpy.frombuffer(bytes(65), "f4", offset=1, count=16).reshape(1, 4, 4), tarn.Error, "aligned"),
     (torch.ones(1, 4, 4, dtype=torch.complex64), tarn.Error, "complex numbers"),
     (torch.ones(1, 4, 4, requires_grad=True), BufferError, "tarn.torch"),
-    (torch.ones(1, 4, 4, device="meta"), (BufferError, RuntimeError), "."),
+    (torch.ones(1, 4, 4, device="meta"), (BufferError, RuntimeError, ValueError), "."),
     (torch.ones(1, 4, 4).to_sparse(), (BufferError, RuntimeError, ValueError), "."),
     (None, TypeError, "NoneType"),
     ([[1.0]], TypeError, "x is a list, not an array"),

@@ -10,6 +10,7 @@ import tarn
 import tarn.torch as T
 
 pytestmark = pytest.mark.usefixtures("step")
+LENDS = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
 LAYOUTS = ("contiguous", "channels last", "sliced", "turned", "overlapping")
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -74,7 +75,7 @@ def test_gradients_have_the_bits_of_those_from_x(ndim, dtype, layout):
                 assert bits(gx.detach()).equal(from_x), pool
 
 
-def test_layout_does_not_depend_on_gradients():
+def test_layout_does_not_depend_on_gradients(step):
     for ndim, layout in itertools.product((1, 2, 3), LAYOUTS):
         x = picture(ndim, layout=layout)
         for function, arguments, _ in pools(ndim):
@@ -83,7 +84,9 @@ def test_layout_does_not_depend_on_gradients():
                 y = function(z, *arguments)
                 assert y.stride() == function(x, *arguments).stride()
                 gx = torch.autograd.grad(y.sum(), z)[0]
-                assert gx.stride() == torch.empty_like(x).stride()
+                # In PyTorch 2.9 the operators do it, unless a node is compiled: gx is row-major.
+                if LENDS or step == "compiled":
+                    assert gx.stride() == torch.empty_like(x).stride()
 
 
 @pytest.mark.parametrize("through", ("function", "patch", "operator", "compiler"))
