@@ -319,8 +319,8 @@ static void test_merged_axes(void)
     tarn_plan *plan;
     GOOD(tarn_problem_parse("max k2 f32 5x3x7x4x4 d2", &pool, &x, &error));
     GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
-    CHECK(plan->problem.leading == 1 && plan->problem.lead_size[0] == 105, "%d axes, the first %lld",
-          plan->problem.leading, (long long)plan->problem.lead_size[0]);
+    CHECK(plan->problem.leading == 1 && plan->problem.lead_size[0] == 105,
+          "%d axes, the first %lld", plan->problem.leading, (long long)plan->problem.lead_size[0]);
     tarn_plan_destroy(plan);
     x.strides[1] = 200; /* of the three, the last two do not lie densely */
     x.strides[0] = 600;
