@@ -34,7 +34,7 @@ BUILD = WORK / "build"
 SWEEPS = [f"test_kernels 1 {sweep}" for sweep in
           "13x13 small long weights 3-D adaptive nan gradients 2-D mode skip false pieces found rank huge whole near large 1-D".split()]
 GROUPS = [
-    ("src/spec/*", ["test_golden", "test_seeds", *SWEEPS[:13], "test_exact_sums", "test_exact_lp", "test_exact_smooth", "test_identities"]),
+    ("src/spec/*", ["test_golden", "test_seeds", "test_corners", *SWEEPS[:13], "test_exact_sums", "test_exact_lp", "test_exact_smooth", "test_identities"]),
     ("src/graph/*", ["test_graph_corners", "test_graph_names", "replay_graph fuzz/corpus/graph", "test_graph_text", "test_graph_limits",
                      "test_graph", "test_exact_graph"]),
     ("src/kernel/*", [*SWEEPS, "test_row_types", "test_row_ops"]),

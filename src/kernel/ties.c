@@ -38,6 +38,8 @@ typedef struct {
     bool minus_zeros;             /* there is a -0 among the taps */
     int64_t run;                  /* windows of a run, times their lanes, at most */
     int64_t entry, entries;       /* of the last axis, in hand */
+    int64_t strip;                /* columns that gradients are made of together; 0: row by row */
+    int64_t slots;
     window_run slot[SLOTS];
     arena room;
 } pass;
@@ -456,7 +458,7 @@ static window_run *run_at(pass *s, const int64_t *o)
     for (int a = 0; a < inner; a++)
         number = number * s->p->axis[a].out + o[a];
     number = number * ceil_div(out, most) + o[inner] / most;
-    window_run *w = &s->slot[number % SLOTS];
+    window_run *w = &s->slot[number % s->slots];
     if (w->x == s->base[TARN_X] && w->gy == s->base[TARN_GY] && memcmp(w->o, o, bytes) == 0)
         return w;
     w->x = s->base[TARN_X];
@@ -525,18 +527,101 @@ static void give_windows(pass *s, const tarn_slab *slab)
     while (next_place(inner, &cells, place));
 }
 
+/* ---- Strips --------------------------------------------------------------------------------- */
+
+/* Runs that lie above so many columns, at most. */
+static int64_t runs_above(const pass *s, int64_t columns)
+{
+    const tarn_axis *last = &s->p->axis[1];
+    const int64_t extent = (last->kernel - 1) * last->dilation;
+    return (columns - 1 + extent) / last->stride / (RUN / s->lanes) + 2;
+}
+
+/* Where too many runs reach a row of cells to be remembered, rows of windows are taken one after
+ * the other, each run found once for a strip of columns, and the sums of all rows of cells that a
+ * window reaches are kept. */
+static void plan_strips(pass *s)
+{
+    const tarn_axis *rows = &s->p->axis[0];
+    const int64_t extent = (rows->kernel - 1) * rows->dilation + 1, run = RUN * (2 * s->bytes + 8);
+    s->lanes = min_i64(LANES_TOGETHER, s->p->lanes);
+    s->strip = 0;
+    s->slots = SLOTS;
+    if (s->p->spatial != 2 || rows->adaptive || s->p->axis[1].adaptive || extent > ARENA_BYTES ||
+        ceil_div(rows->kernel, rows->tap_step) * runs_above(s, RUN / s->lanes) <= SLOTS)
+        return;
+    for (int64_t strip = RUN / s->lanes; strip > 0 && s->strip == 0; strip /= 2) {
+        const int64_t slots = runs_above(s, strip);
+        if (slots <= SLOTS && slots * run + extent * strip * s->lanes * s->bytes <= ARENA_BYTES) {
+            s->strip = strip;
+            s->slots = slots;
+        }
+    }
+}
+
+/* Writes the sums of the rows [*row,end) of a strip, and clears them for those to come. */
+static void write_sums(const pass *s, char *sums, int64_t extent, int64_t *row, int64_t end,
+                       int64_t from, int64_t columns)
+{
+    const int64_t bytes = columns * s->lanes * s->bytes;
+    for (; *row < end; ++*row) {
+        const int64_t place[TARN_MAX_SPATIAL] = {*row, from};
+        char *kept = sums + *row % extent * bytes;
+        s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_GX, place),
+                                                   s->p->stride[TARN_GX][1], kept, s->lanes,
+                                                   s->lanes, columns);
+        memset(kept, 0, (size_t)bytes);
+    }
+}
+
+static void give_strip(pass *s, const tarn_slab *slab, int64_t from, int64_t end)
+{
+    const tarn_axis *rows = &s->p->axis[0];
+    const int64_t extent = (rows->kernel - 1) * rows->dilation + 1, wide = (end - from) * s->lanes,
+                  used = s->room.used;
+    char *sums = take(&s->room, extent * wide, s->bytes);
+    int64_t place[TARN_MAX_SPATIAL], o[TARN_MAX_SPATIAL] = {0}, stop, row = slab->lo;
+    double part[RUN];
+    memset(sums, 0, (size_t)(extent * wide * s->bytes));
+    windows_of_cells(rows, slab->lo, slab->hi, &o[0], &stop);
+    for (; o[0] < stop; o[0]++) {
+        const tarn_span taps = window_taps(rows, o[0]);
+        write_sums(s, sums, extent, &row, min_i64(taps.first, slab->hi), from, end - from);
+        for (int64_t k = taps.lo; k < taps.hi; k++) {
+            place[0] = span_at(&taps, k);
+            if (place[0] < slab->lo || place[0] >= slab->hi)
+                continue;
+            sum_gradients(s, place, 1, o, from, end, (char *)part);
+            add_rows(s, sums + place[0] % extent * wide * s->bytes, (char *)part, wide);
+        }
+    }
+    write_sums(s, sums, extent, &row, slab->hi, from, end - from);
+    s->room.used = used;
+}
+
+static void give_strips(pass *s, const tarn_slab *slab)
+{
+    const int64_t columns = s->p->axis[1].size;
+    for (int64_t from = 0; from < columns; from += s->strip)
+        give_strip(s, slab, from, min_i64(from + s->strip, columns));
+}
+
 static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t end)
 {
     const tarn_problem *p = s->p;
     const bool backward = t->base[TARN_GX] != NULL;
     tarn_slab slab;
-    for (int k = 0; k < SLOTS && backward; k++)
+    if (backward)
+        plan_strips(s);
+    for (int64_t k = 0; backward && k < s->slots; k++)
         s->slot[k] = new_run(s);
     while (next_slab(p, t, backward ? p->axis[0].size : p->axis[0].out, &begin, end, &slab))
         for (int64_t lane = 0; lane < p->lanes; lane += s->lanes) {
             s->lanes = min_i64(LANES_TOGETHER, p->lanes - lane);
             set_planes(s, &slab, lane);
-            if (backward)
+            if (backward && s->strip > 0)
+                give_strips(s, &slab);
+            else if (backward)
                 give_windows(s, &slab);
             else
                 follow_windows(s, &slab);
