@@ -28,8 +28,10 @@ enum {
     FEW_CHANNELS = 32,      /* that make rows of pixels; more are rows */
     LONG_RUN = 512,         /* cells to a window, on average, that are not picked one by one */
     QUOTIENTS = 512,        /* wanted at once */
+    ROWS_AT_ONCE = 8,       /* of results that pick */
     FEW_COPIES = 8,         /* of a row, which is rather written again */
     COPIED_BYTES = 8 << 10, /* of copies, at once: they stay near */
+    LEAST_PAST = 1024,      /* bytes that go past the caches */
     NEIGHBOURS = 8,         /* cells that a vector picks together */
     GROUP = 4               /* terms that longer lists share the sums of */
 };
@@ -71,13 +73,15 @@ typedef struct mean_walk {
     int64_t channels;      /* of a pixel of a row */
     bool plain;            /* rows of cells are rows of quotients */
     bool picked;           /* each cell of a row has a list, and picks a sum */
+    bool late;             /* ... of one window, when results are written */
     int32_t *picks;        /* these, for the row operation */
     int behind;            /* how far, at most, eight neighbours go back; -1: too far */
     int64_t fewest, most;  /* windows of such a list, if any */
     bool past, direct;     /* results go past the caches; to the tensor without a detour */
     int64_t quotient_rows;
     char *few, *many, *sums, *tail, *whole, *result;
-    char *divisors, *taps; /* of each element of a row of windows, and the last axis' taps */
+    char *divisors;        /* of each element of a row of windows */
+    int64_t *taps;         /* of each window of a row, on the last axis */
     int64_t divided_by;    /* taps on the outer axes that `divisors` are made for; -1: none */
     int first;             /* axis of the problem: 1 behind planes */
     int64_t turned_cells, turned_windows, reserved; /* of a plane; scratch bytes for turned ones */
@@ -162,13 +166,12 @@ static int64_t taps_at(const mean_walk *w, int axis, int64_t o)
     return a->taps > 0 ? a->taps : counted_taps(w->p, a->axis, o);
 }
 
-/* Numbers of the sums' type. */
-static void put_number(const mean_walk *w, char *to, int64_t at, int64_t number)
+static void put_divisor(const mean_walk *w, int64_t at, int64_t divisor)
 {
     if (w->sum == TARN_F64)
-        ((double *)(void *)to)[at] = (double)number;
+        ((double *)(void *)w->divisors)[at] = (double)divisor;
     else
-        ((float *)(void *)to)[at] = (float)number;
+        ((float *)(void *)w->divisors)[at] = (float)divisor;
 }
 
 /* Existing windows of the last axis that the tile needs. */
@@ -185,26 +188,22 @@ static int64_t column_count(const mean_axis *last)
 /* Elements of a row of the blocks in hand. */
 static int64_t row_length(const mean_walk *w)
 {
-    return w->axis[w->axes - 1].cells * w->channels;
+    const mean_axis *last = &w->axis[w->axes - 1];
+    return (w->late ? last->count : last->cells) * w->channels;
 }
 
-/* The divisors of a row, given the taps on other axes. Both factors are numbers of the sums' type
- * (takes_tiles()), so that the product is rounded as the integer would be. */
+/* The divisors of a row, given the taps on other axes. */
 static void set_divisors(mean_walk *w, int64_t outer)
 {
     const mean_axis *last = last_axis(w);
-    int64_t n = column_count(last) * w->channels;
     if (w->divided_by == outer)
         return;
     w->divided_by = outer;
     if (last->taps > 0)
-        put_number(w, w->divisors, 0, w->p->divisor > 0 ? w->p->divisor : outer * last->taps);
-    else if (w->sum == TARN_F64)
-        for (int64_t i = 0; i < n; i++)
-            ((double *)(void *)w->divisors)[i] = ((double *)(void *)w->taps)[i] * (double)outer;
-    else
-        for (int64_t i = 0; i < n; i++)
-            ((float *)(void *)w->divisors)[i] = ((float *)(void *)w->taps)[i] * (float)outer;
+        put_divisor(w, 0, w->p->divisor > 0 ? w->p->divisor : outer * last->taps);
+    for (int64_t o = 0; o < column_count(last) && last->taps == 0; o++)
+        for (int64_t c = 0; c < w->channels; c++)
+            put_divisor(w, o * w->channels + c, outer * w->taps[o]);
 }
 
 /* Quotients of a row of windows that are not side by side in memory. */
@@ -277,7 +276,7 @@ static void make_rows(mean_walk *w, tarn_dtype dtype, char *to, int64_t to_step,
     const mean_axis *a = last_axis(w);
     int64_t c = w->channels, pitch = a->windows * c;
     int64_t bytes = dtype == w->sum ? w->size : w->gx_bytes;
-    if (w->plain) {
+    if (w->plain || w->late) {
         if (column_count(a) < a->count) /* zeros around the quotients */
             memset(to, 0, (size_t)((end - first) * to_step * w->size));
         divide_rows(w, to, to_step, first, end);
@@ -449,12 +448,10 @@ static void set_last_tile(mean_walk *w, int64_t cell)
     w->divided_by = -1;
     if (w->picked && last->listed != listed)
         make_picks(w);
-    if (!w->plain)
+    if (!w->plain && !w->late)
         memset(last->block, 0, (size_t)(w->quotient_rows * last->windows * w->channels * w->size));
     for (int64_t o = 0; o < column_count(last) && last->taps == 0; o++)
-        for (int64_t c = 0; c < w->channels; c++)
-            put_number(w, w->taps, o * w->channels + c,
-                       counted_taps(w->p, last->axis, first_column(last) + o));
+        w->taps[o] = counted_taps(w->p, last->axis, first_column(last) + o);
 }
 
 /* ---- Results -------------------------------------------------------------------------------- */
@@ -480,18 +477,23 @@ static int64_t solid_length(const mean_walk *w, int axis)
     return length;
 }
 
-/* The results of a cell, on the axes from `axis` on, are those of another. */
-static void copy_cell(const mean_walk *w, int axis, char *to, const char *from)
+/* Copies the results of the tile, on the axes from `axis` on: to another cell of an outer axis, or
+ * to the tensor. */
+static void copy_cells(const mean_walk *w, int axis, char *to, const char *from, bool to_tensor)
 {
     const mean_axis *a = &w->axis[axis];
-    int64_t step = a->to_step * w->gx_bytes, solid = solid_length(w, axis);
-    if (axis + 1 == w->axes)
-        solid = a->cells * w->channels;
-    if (solid > 0)
-        w->ops->copy(to, from, solid * w->gx_bytes);
+    int64_t bytes = solid_length(w, axis) * w->gx_bytes, step = a->to_step * w->gx_bytes;
+    int64_t to_step = to_tensor ? a->gx_step * w->gx_bytes : step;
+    if (bytes >= LEAST_PAST && w->past && to_tensor)
+        w->ops->copy_past(to, from, bytes);
+    else if (bytes > 0)
+        w->ops->copy(to, from, bytes);
+    else if (axis + 1 == w->axes)
+        for (int64_t i = 0; i < a->cells; i++)
+            memcpy(to + i * to_step, from + i * step, (size_t)(w->channels * w->gx_bytes));
     else
         for (int64_t i = 0; i < a->cells; i++)
-            copy_cell(w, axis + 1, to + i * step, from + i * step);
+            copy_cells(w, axis + 1, to + i * to_step, from + i * step, to_tensor);
 }
 
 /* The first cell of a run is what all of its cells are. Where these follow each other, copies are
@@ -505,7 +507,29 @@ static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
             w->ops->copy(run + done * cell, run, more * cell);
         }
     for (; done < cells; done++)
-        copy_cell(w, axis + 1, run + done * cell, run);
+        copy_cells(w, axis + 1, run + done * cell, run, false);
+}
+
+/* Rows of results, which are sums of k terms; windows may still have to be picked. */
+static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from, int64_t from_step,
+                       int64_t k, int64_t rows)
+{
+    const mean_axis *first = &w->axis[0];
+    int64_t n = row_length(w), gap = first->gap * first->pitch, pixel = w->channels * w->gx_bytes;
+    if (!w->late) {
+        sum_list(w, w->p->dtype, to, to_step, from, gap, from_step, k, n, rows);
+        return;
+    }
+    bool ready = k == 1 && w->size == w->gx_bytes; /* quotients are results */
+    for (int64_t row = 0, some; row < rows; row += some) {
+        const char *sums = from + row * from_step * w->size, *results = ready ? sums : w->few;
+        some = min_i64(rows - row, ROWS_AT_ONCE);
+        if (n > 0 && !ready) /* windows near */
+            sum_list(w, w->p->dtype, w->few, n, sums, gap, from_step, k, n, some);
+        w->ops->pick(to + row * to_step * w->gx_bytes, to_step * w->gx_bytes, results, results,
+                     (ready ? from_step : n) * w->gx_bytes, w->picks, w->behind, pixel,
+                     last_axis(w)->cells, some);
+    }
 }
 
 /* The results of the cells, on the axes from `axis` on: sums of k terms of the block of the first
@@ -516,7 +540,6 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
     int64_t kinds = kinds_here(a), cell = a->to_step * w->gx_bytes;
     int64_t apart = a->period < a->cells ? a->period : 0, period = apart * cell; /* or none is */
     int64_t next = axis == 0 ? a->pitch : a->kinds * a->pitch;
-    int64_t gap = w->axis[0].gap * w->axis[0].pitch;
     for (int64_t r = 0; r < kinds; r++) {
         const mean_run *run = &a->runs[r];
         const char *terms = from + r * a->pitch * w->size;
@@ -528,9 +551,8 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
         }
         bool rows = axis + 2 == w->axes, again = rows && run->cells <= FEW_COPIES;
         for (int64_t j = 0; j < (again ? run->cells : rows) && run->start + j < a->cells; j++)
-            sum_list(w, w->p->dtype, cells + j * cell, apart * a->to_step, terms, gap, next, k,
-                     row_length(w),
-                     a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
+            write_rows(w, cells + j * cell, apart * a->to_step, terms, next, k,
+                       a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
         for (int64_t i = 0; i < alike && axis + 2 < w->axes; i++) {
             const char *here = terms + i * next * w->size;
             bool is_long = k > MOST_SHARES; /* then once for all that is inside */
@@ -546,27 +568,6 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
     }
 }
 
-/* Moves the result to the tensor, from axis `axis` on. */
-static void move_result(const mean_walk *w, int axis, char *to, const char *from)
-{
-    const mean_axis *a = &w->axis[axis];
-    int64_t run = solid_length(w, axis);
-    if (run * w->gx_bytes >= 1024 && w->past) {
-        w->ops->copy_past(to, from, run * w->gx_bytes);
-    } else if (run > 0) {
-        w->ops->copy(to, from, run * w->gx_bytes);
-    } else {
-        for (int64_t i = 0; i < a->cells; i++) {
-            char *cell = to + i * a->gx_step * w->gx_bytes;
-            const char *result = from + i * a->to_step * w->gx_bytes;
-            if (axis + 1 == w->axes)
-                memcpy(cell, result, (size_t)(w->channels * w->gx_bytes));
-            else
-                move_result(w, axis + 1, cell, result);
-        }
-    }
-}
-
 static void write_tile(mean_walk *w, int64_t kept)
 {
     const mean_axis *a = &w->axis[0];
@@ -578,7 +579,7 @@ static void write_tile(mean_walk *w, int64_t kept)
         write_cells(w, 0, to, NULL, 0);
     }
     if (!w->direct)
-        move_result(w, 0, gx, w->result);
+        copy_cells(w, 0, gx, w->result, true);
 }
 
 /* All tiles along the first axis. */
@@ -653,12 +654,14 @@ static void place_row(mean_walk *w, int64_t *used)
 {
     const mean_axis *a = last_axis(w);
     int64_t quotients = a->windows * w->channels;
-    w->quotient_rows = max_i64(1, min_i64(QUOTIENTS / quotients, a[-1].windows));
+    int64_t wanted = a->longest > 1 ? QUOTIENTS : 4 * QUOTIENTS; /* sums take room beside them */
+    w->quotient_rows = max_i64(1, min_i64(wanted / quotients, a[-1].windows));
     w->divisors = take(w, used, a->taps > 0 ? w->size : quotients * w->size);
-    w->taps = take(w, used, a->taps > 0 ? 0 : quotients * w->size);
+    int64_t counts = a->taps > 0 ? 0 : a->windows;
+    w->taps = (int64_t *)(void *)take(w, used, counts * (int64_t)sizeof *w->taps);
     int64_t sums = w->quotient_rows * quotients * w->size;
     bool few = w->picked && a->longest > 2, many = w->picked && a->longest > 1;
-    w->few = take(w, used, few * sums);
+    w->few = take(w, used, w->late ? ROWS_AT_ONCE * quotients * w->gx_bytes : few * sums);
     w->many = take(w, used, many * sums);
     int64_t picks = w->picked ? a->tile : 0;
     w->picks = (int32_t *)(void *)take(w, used, picks * (int64_t)sizeof *w->picks);
@@ -678,7 +681,7 @@ static bool fits(mean_walk *w)
     for (int i = w->axes - 1; i >= 0; i--) {
         mean_axis *a = &w->axis[i];
         bool is_last = i + 1 == w->axes;
-        int64_t rows = !is_last ? 1 : w->plain ? 0 : w->quotient_rows;
+        int64_t rows = !is_last ? 1 : w->plain || w->late ? 0 : w->quotient_rows;
         int64_t block = rows * a->windows * elements * w->size, kinds = kinds_at_most(a);
         a->pitch = elements;
         a->to_step = w->direct ? a->gx_step : cells;
@@ -691,7 +694,7 @@ static bool fits(mean_walk *w)
             tail = max_i64(tail, is_last ? block : alike * elements * w->size);
             whole = i == 0 && w->axes > 2 ? elements * w->size : 0;
         }
-        elements *= is_last ? a->tile : runs;
+        elements *= !is_last ? runs : w->late ? a->windows : a->tile;
         cells *= a->tile;
         if (used > SCRATCH_BYTES || elements > SCRATCH_BYTES || cells > SCRATCH_BYTES)
             return false;
@@ -711,7 +714,7 @@ static bool shrink(mean_walk *w)
     for (int i = 0; i < w->axes; i++) {
         mean_axis *a = &w->axis[i];
         double twice = 1;
-        if (!a->axis->adaptive)
+        if (!a->axis->adaptive && !a->clipped)
             twice += (double)a->axis->dilation * (double)(a->axis->kernel - 1);
         twice = i == 0 ? twice / 4 + 1 : twice; /* the block slides */
         if (i + 1 == w->axes)                   /* rows want to be long */
@@ -728,15 +731,10 @@ static bool shrink(mean_walk *w)
     return true;
 }
 
-/* False if no tile is small enough, or a divisor is no product of two numbers of the sums' type. */
+/* False if no tile is small enough. */
 static bool takes_tiles(mean_walk *w)
 {
     const mean_axis *last = last_axis(w);
-    double limit = w->sum == TARN_F64 ? 0x1p53 : 0x1p24, outer = 1;
-    for (int a = 0; a < w->axes - 1; a++)
-        outer *= (double)max_i64(w->axis[a].axis->kernel, w->axis[a].taps);
-    if (last->taps == 0 && (outer > limit || (double)last->axis->kernel > limit))
-        return false;
     w->direct =
         (!w->past || w->reserved > 0) && (last->gx_step == w->channels || last->axis->size == 1);
     while (!fits(w))
@@ -835,6 +833,9 @@ static void set_axes(mean_walk *w, bool plain)
         w->axes = 2;
     }
     w->picked = !plain && last_axis(w)->period != 1;
+    /* Rows of two axes are picked once, and then written several times. */
+    w->late = w->picked && last_axis(w)->longest == 1 &&
+              (w->first ? w->size != w->gx_bytes : w->axes > 2);
 }
 
 /* ---- Small planes --------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * added up. */
 #include "boxes.h"
 #include "mean_apart.h"
+#include "winners.h"
 
 enum {
     MOST_PIECES = 4, /* windows at either border, and those between */
@@ -130,13 +131,6 @@ static void run_row(apart_walk *w, const tarn_slab *slab, const int64_t *at)
         clear_pixels(w, slab->base[TARN_GX] + gx * bytes, w->hi - w->lo);
 }
 
-static bool is_apart(const tarn_axis *axis)
-{
-    if (axis->adaptive)
-        return axis->whole % axis->windows == 0;
-    return axis->dilation == 1 && (axis->out == 1 || axis->stride >= axis->kernel);
-}
-
 /* Of a pixel, in f32 or f64. */
 static int64_t sum_bytes(const tarn_problem *p)
 {
@@ -147,7 +141,8 @@ bool tarn_means_are_apart(const tarn_problem *p, const tarn_row_ops *ops)
 {
     bool apart = sum_bytes(p) >= narrowest(ops)->vector_bytes;
     for (int a = 0; a < p->spatial; a++)
-        apart &= is_apart(&p->axis[a]);
+        apart &= !tarn_windows_overlap(&p->axis[a]) &&
+                 (p->axis[a].adaptive || p->axis[a].dilation == 1);
     return apart;
 }
 

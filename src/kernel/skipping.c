@@ -4,8 +4,8 @@
  * no window, or adds nothing. Means are made of two of its results, for boxes of windows that fit
  * the stack: sums, and counts of taps, which are sums of ones. Extremes are right but where the
  * winner is what skipped taps were replaced by: those windows, and such in which too few taps
- * count, are looked at one by one. Cells are looked through first: where none is skipped, none is
- * replaced or counted.
+ * count, are looked at one by one. Some cells are looked through first: where none of them is
+ * skipped, the forward engine does all of it.
  */
 #include "boxes.h"
 #include "engines.h"
@@ -25,10 +25,11 @@ typedef struct skip_job {
     range lanes;
     int64_t o[TARN_MAX_SPATIAL]; /* a window of it */
     bool single;                 /* sums and counts are f32, not f64 */
-    char *sums, *counts;         /* of the box; NULL where there are none */
-    bool clean;                  /* no cell that the box reads is skipped */
+    char *sums, *counts;         /* of the box */
+    bool clean;                  /* no cell of the slab is skipped */
+    bool counted;                /* there are counts */
     bool pads;                   /* windows may have taps in the padding */
-    bool empty;                  /* ... and no others */
+    bool lacking;                /* windows may have too few taps even if none is skipped */
 } skip_job;
 
 /* ---- Boxes ---------------------------------------------------------------------------------- */
@@ -89,7 +90,6 @@ __attribute__((noinline)) static void sum_box(const skip_job *j, tarn_mean_part 
     int64_t cell[TARN_MAX_SPATIAL], step = length(j->lanes);
     box.op = TARN_AVG;
     box.part = part;
-    box.skips = j->clean ? SKIPS_NOTHING : j->p->skips;
     box.divisor = 1;
     box.lanes = step;
     box.planes = j->planes;
@@ -163,39 +163,24 @@ static double count_at(const skip_job *j, int64_t at)
                      : ((const double *)(const void *)j->counts)[at];
 }
 
-/* Where no tap is skipped: counts of real ones. */
-static void fill_counts(skip_job *j, int64_t at)
+/* Of the window in hand. */
+static int64_t real_taps(const skip_job *j)
 {
-    const tarn_problem *p = j->p;
-    const tarn_axis *axis = &p->axis[p->spatial - 1];
-    range row = j->windows[p->spatial - 1];
-    int64_t outer = 1, lanes = length(j->lanes);
-    bool alike = !axis->adaptive && !j->pads;
-    for (int a = 0; a < p->spatial - 1; a++) {
-        tarn_span taps = window_taps(&p->axis[a], j->o[a]);
-        outer *= taps.hi - taps.lo;
+    int64_t real = 1;
+    for (int a = 0; a < j->p->spatial; a++) {
+        tarn_span taps = window_taps(&j->p->axis[a], j->o[a]);
+        real *= taps.hi - taps.lo;
     }
-    for (int64_t o = row.lo; o < row.hi; o += alike ? length(row) : 1) {
-        tarn_span taps = window_taps(axis, o);
-        int64_t real = outer * (taps.hi - taps.lo), n = lanes * (alike ? length(row) : 1);
-        for (int64_t end = at + n; at < end; at++)
-            if (j->single)
-                ((float *)(void *)j->counts)[at] = (float)real;
-            else
-                ((double *)(void *)j->counts)[at] = (double)real;
-    }
+    return real;
 }
 
 /* [A2] Taps of the window in hand that are padding and count. */
 static double padding_taps(const skip_job *j)
 {
-    int64_t padded = 1, real = 1;
-    for (int a = 0; a < j->p->spatial; a++) {
-        tarn_span taps = window_taps(&j->p->axis[a], j->o[a]);
+    int64_t padded = 1;
+    for (int a = 0; a < j->p->spatial; a++)
         padded *= padded_taps(&j->p->axis[a], j->o[a]);
-        real *= taps.hi - taps.lo;
-    }
-    return j->p->count_include_pad ? (double)(padded - real) : 0;
+    return j->p->count_include_pad ? (double)(padded - real_taps(j)) : 0;
 }
 
 /* n divisors, from counts and the padding that counts. A mean without one is told, and divided by
@@ -227,6 +212,18 @@ static bool set_divisors(const skip_job *j, char *to, int64_t at, int64_t n, uin
                      : set_divisors_f64(j->p, (void *)to, counts, padding, none, n);
 }
 
+/* How many of the next `many` windows of a row, from the one in hand on, have as much padding: all
+ * if there is none. */
+static int64_t windows_alike(const skip_job *j, int64_t many)
+{
+    const tarn_axis *axis = &j->p->axis[j->p->spatial - 1];
+    int64_t o = j->o[j->p->spatial - 1], reach = axis->dilation * (axis->kernel - 1) + 1;
+    if (!j->pads) /* nor have adaptive windows */
+        return many;
+    int64_t inside = floor_div(axis->size + axis->lo - reach, axis->stride) + 1;
+    return o * axis->stride >= axis->lo && o < inside ? min_i64(many, inside - o) : 1;
+}
+
 /* `many` windows from the one in hand on. */
 static void write_some_means(skip_job *j, int64_t at, int64_t many)
 {
@@ -239,8 +236,8 @@ static void write_some_means(skip_job *j, int64_t at, int64_t many)
     int64_t step = p->stride[TARN_Y][last];
     char *y = j->base[TARN_Y] + (offset_of(p, TARN_Y, j->o) + j->lanes.lo) * bytes;
     for (int64_t i = 0, some; i < many; i += some) {
-        some = j->pads ? 1 : many;
         j->o[last] = first + i;
+        some = windows_alike(j, many - i);
         any |= set_divisors(j, divisors + i * lanes * sum_bytes(j), at + i * lanes, some * lanes,
                             none + i * lanes);
     }
@@ -302,16 +299,6 @@ static bool find_counted(const skip_job *j, int64_t lane, int64_t *cell)
     return counts;
 }
 
-static bool is_empty(const skip_job *j)
-{
-    bool empty = false;
-    for (int a = 0; a < j->p->spatial; a++) {
-        tarn_span taps = window_taps(&j->p->axis[a], j->o[a]);
-        empty |= taps.lo >= taps.hi;
-    }
-    return empty;
-}
-
 /* The results of a window, whose winner is a cell, or that has none. */
 static void write_winner(const skip_job *j, int64_t lane, const int64_t *cell)
 {
@@ -334,9 +321,11 @@ static void write_winner(const skip_job *j, int64_t lane, const int64_t *cell)
         memset(element(j, TARN_DY, j->o, lane), 0, bytes);
 }
 
+/* Whether too few taps count of the window in hand, which is number `at` of the box. */
 static bool has_too_few(const skip_job *j, int64_t at)
 {
-    return j->counts && count_at(j, at) < (double)j->p->min_count;
+    int64_t least = max_i64(j->p->min_count, 1);
+    return j->counted ? count_at(j, at) < (double)least : real_taps(j) < least;
 }
 
 /* Where the winner is what replaced a skipped tap, all taps that count are the same; there may be
@@ -344,7 +333,7 @@ static bool has_too_few(const skip_job *j, int64_t at)
 static void check_window(const skip_job *j, int64_t lane, const char *y, int64_t at)
 {
     int64_t cell[TARN_MAX_SPATIAL];
-    if (has_too_few(j, at) || (j->empty && is_empty(j)))
+    if (j->lacking && has_too_few(j, at))
         write_winner(j, lane, NULL);
     else if (!j->clean && tarn_any_doubtful(y, &j->rule, 1))
         write_winner(j, lane, find_counted(j, lane, cell) ? cell : NULL);
@@ -357,11 +346,12 @@ static void check_row(skip_job *j, int64_t at)
     int64_t step = j->p->stride[TARN_Y][last];
     const char *y = j->base[TARN_Y] + (offset_of(j->p, TARN_Y, j->o) + j->lanes.lo) * bytes;
     int64_t some = step == lanes ? max_i64(ROW_ELEMENTS / lanes, 1) : 1;
+    const double least = (double)j->p->min_count;
     for (int64_t i = 0; i < n; i += some, y += some * step * bytes) {
         some = min_i64(some, n - i);
-        bool any = j->empty || (!j->clean && tarn_any_doubtful(y, &j->rule, some * lanes));
-        for (int64_t k = 0; k < some * lanes && (any || j->counts); k++) {
-            if (!any && !has_too_few(j, at + i * lanes + k))
+        bool doubtful = !j->clean && tarn_any_doubtful(y, &j->rule, some * lanes);
+        for (int64_t k = 0; k < some * lanes && (doubtful || j->lacking); k++) {
+            if (!doubtful && j->counted && count_at(j, at + i * lanes + k) >= least)
                 continue;
             j->o[last] = j->windows[last].lo + i + k / lanes;
             check_window(j, j->lanes.lo + k % lanes, y + k * bytes, at + i * lanes + k);
@@ -371,18 +361,38 @@ static void check_row(skip_job *j, int64_t at)
 
 /* ---- The engine ----------------------------------------------------------------------------- */
 
-static void run_box(skip_job *j)
+/* The windows in hand, in boxes whose counts and sums fit. */
+static void run_boxes(skip_job *j)
 {
-    bool means = j->p->op == TARN_AVG;
-    j->clean = means ? all_clean(j) : j->clean;
-    if (j->counts && j->clean)
-        for_rows(j, fill_counts);
-    else if (j->counts)
-        sum_box(j, COUNT_PART, j->counts);
-    if (means)
-        sum_box(j, SUM_PART, j->sums);
-    if (means || !j->clean || j->counts || j->empty)
-        for_rows(j, means ? write_means : check_row);
+    const tarn_problem *p = j->p;
+    const bool means = p->op == TARN_AVG;
+    int64_t size[TARN_MAX_SPATIAL], lanes = p->lanes;
+    range all[TARN_MAX_SPATIAL];
+    for (int a = 0; a < p->spatial; a++) {
+        all[a] = j->windows[a];
+        size[a] = p->axis[a].out;
+    }
+    if (j->planes == 1)
+        lanes = cut_boxes(p, SKIP_BYTES / 2 / sum_bytes(j), size);
+    for (j->lanes.lo = 0; j->lanes.lo < p->lanes; j->lanes.lo = j->lanes.hi) {
+        j->lanes.hi = min_i64(j->lanes.lo + lanes, p->lanes);
+        tarn_first_box(j->windows, all, size, p->spatial);
+        do {
+            sum_box(j, COUNT_PART, j->counts);
+            if (means)
+                sum_box(j, SUM_PART, j->sums);
+            for_rows(j, means ? write_means : check_row);
+        } while (tarn_next_box(j->windows, all, size, p->spatial));
+    }
+}
+
+/* All of it where nothing is skipped, and extremes but for windows in doubt. */
+__attribute__((noinline)) static void run_forward(const skip_job *j, const tarn_tensors *tensors,
+                                                  int64_t begin, int64_t end)
+{
+    tarn_problem whole = *j->p;
+    whole.skips = j->clean ? SKIPS_NOTHING : whole.skips;
+    tarn_engine_forward(&whole, tensors, begin, end, j->ops);
 }
 
 /* Whole planes that fit the room for sums. */
@@ -394,28 +404,7 @@ static int64_t planes_that_fit(const skip_job *j)
     return max_i64(room, 1);
 }
 
-/* The windows [lo,hi) of the first axis. */
-static void run_slab(skip_job *j, int64_t lo, int64_t hi)
-{
-    const tarn_problem *p = j->p;
-    int64_t size[TARN_MAX_SPATIAL], lanes = p->lanes;
-    range all[TARN_MAX_SPATIAL];
-    for (int a = 0; a < p->spatial; a++) {
-        all[a] = a == 0 ? (range){lo, hi} : (range){0, p->axis[a].out};
-        size[a] = p->axis[a].out;
-    }
-    if (j->counts && j->planes == 1)
-        lanes = cut_boxes(p, SKIP_BYTES / 2 / sum_bytes(j), size);
-    for (j->lanes.lo = 0; j->lanes.lo < p->lanes; j->lanes.lo = j->lanes.hi) {
-        j->lanes.hi = min_i64(j->lanes.lo + lanes, p->lanes);
-        tarn_first_box(j->windows, all, size, p->spatial);
-        do
-            run_box(j);
-        while (tarn_next_box(j->windows, all, size, p->spatial));
-    }
-}
-
-/* Units of extremes whose cells stay in a cache: they are looked through first. */
+/* Units whose cells stay in a cache: they are looked through first. */
 static int64_t units_together(const tarn_problem *p)
 {
     enum { SOME_BYTES = 64 << 10 };
@@ -425,29 +414,34 @@ static int64_t units_together(const tarn_problem *p)
     return (int64_t)(SOME_BYTES / bytes) + 1;
 }
 
-/* The extremes of the units [begin,end), a slab, but for windows in doubt. */
-__attribute__((noinline)) static void find_extremes(skip_job *j, const tarn_tensors *tensors,
-                                                    int64_t begin, int64_t end,
-                                                    const tarn_slab *slab)
+static void run_slab(skip_job *j, const tarn_tensors *tensors, int64_t begin, int64_t end,
+                     const tarn_slab *slab)
 {
-    tarn_problem whole = *j->p;
-    j->lanes = (range){0, whole.lanes};
-    for (int a = 0; a < whole.spatial; a++)
-        j->windows[a] = (range){0, whole.axis[a].out};
-    j->windows[0] = (range){slab->lo, slab->hi};
-    j->clean = is_clean(j, j->base[TARN_X]);
-    whole.skips = j->clean ? SKIPS_NOTHING : whole.skips;
-    tarn_engine_forward(&whole, tensors, begin, end, j->ops);
+    const tarn_problem *p = j->p;
+    const bool means = p->op == TARN_AVG;
+    memcpy(j->base, slab->base, sizeof j->base);
+    j->lanes = (range){0, p->lanes};
+    for (int a = 0; a < p->spatial; a++)
+        j->windows[a] = a == 0 ? (range){slab->lo, slab->hi} : (range){0, p->axis[a].out};
+    j->clean = all_clean(j);
+    j->counted = !j->clean && (means || p->min_count > 1);
+    if (j->clean || !means)
+        run_forward(j, tensors, begin, end);
+    if (j->counted)
+        run_boxes(j);
+    else if (!j->clean || j->lacking)
+        for_rows(j, check_row);
 }
 
-/* Whether windows have taps in the padding, and whether some may have no others. */
+/* Whether windows have taps in the padding, and whether some may have too few others. */
 static void find_padding(skip_job *j)
 {
+    j->lacking = j->p->min_count > 1;
     for (int a = 0; a < j->p->spatial; a++) {
         const tarn_axis *axis = &j->p->axis[a];
         tarn_span first = window_taps(axis, 0), last = window_taps(axis, axis->out - 1);
         j->pads |= first.lo > 0 || last.hi < last.n;
-        j->empty |= first.lo >= first.hi || last.lo >= last.hi || axis->dilation > 1;
+        j->lacking |= first.lo >= first.hi || last.lo >= last.hi || axis->dilation > 1;
     }
 }
 
@@ -455,26 +449,19 @@ void tarn_engine_skipping(const tarn_problem *p, const tarn_tensors *tensors, in
                           int64_t end, const tarn_row_ops *ops)
 {
     _Alignas(64) char room[SKIP_BYTES + SCRATCH_SLACK];
-    skip_job j = {.p = p, .ops = ops, .rule = tarn_rule_of_skipping(p)};
+    skip_job j = {.p = p, .ops = ops, .rule = tarn_rule_of_skipping(p), .counts = room};
     tarn_slab slab;
     if (!tensors->base[TARN_Y]) {
         tarn_spec(p, tensors, begin, end);
         return;
     }
+    j.sums = room + SKIP_BYTES / 2;
     j.single = means_fit_f32(p->dtype, taps_of(p));
     find_padding(&j);
-    if (p->op == TARN_AVG || p->min_count > 1) {
-        j.counts = room;
-        j.sums = room + SKIP_BYTES / 2;
-    }
-    bool means = p->op == TARN_AVG;
-    int64_t most = means ? planes_that_fit(&j) : 1;
+    int64_t most = planes_that_fit(&j), some = units_together(p);
     for (int64_t first = begin; begin < end; first = begin) {
-        int64_t stop = means ? end : min_i64(end, begin + units_together(p));
+        int64_t stop = min_i64(end, begin + some);
         j.planes = next_planes(p, tensors, p->axis[0].out, &begin, stop, most, &slab);
-        memcpy(j.base, slab.base, sizeof j.base);
-        if (!means)
-            find_extremes(&j, tensors, first, begin, &slab);
-        run_slab(&j, slab.lo, slab.hi);
+        run_slab(&j, tensors, first, begin, &slab);
     }
 }

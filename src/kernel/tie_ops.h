@@ -21,9 +21,8 @@ typedef struct tarn_tied_rows {
 
 typedef struct tarn_tie_ops {
     const tarn_row_ops *rows;
-    /* tops[.] = the greatest (least) of it and its lane of all pixels; NaN is the best of all.
-     * Whether a tap is -0. */
-    bool (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_rows *rows, bool least);
+    /* tops[.] = the greatest (least) of it and its lane of all pixels; NaN is the best of all. */
+    void (*tops[TARN_BF16 + 1])(void *tops, const tarn_tied_rows *rows, bool least);
     /* count[.] += how many taps are as good as the top. */
     void (*counts[TARN_BF16 + 1])(int64_t *count, const tarn_tied_rows *rows);
     /* gx = share[.] + 0 where the tap is as good as the top, else 0. */

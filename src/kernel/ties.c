@@ -1,4 +1,4 @@
-/* Max and min where equal taps share [M6]: tangents and gradients.
+/* Max and min where equal taps share [M6]: tangents and gradients. Values are the forward engine's.
  *
  * Windows are taken in runs: neighbours in a row or, where each window covers its plane, those of
  * neighbouring planes. First the tops of a run are found, and how many taps reach them if that
@@ -7,9 +7,10 @@
  * window.
  */
 #include "../scalar.h"
-#include "../spec/spec.h"
 #include "engines.h"
 #include "fold.h"
+
+#include <math.h>
 
 enum {
     RUN = 64,            /* windows, times lanes, of a run in a row */
@@ -35,7 +36,6 @@ typedef struct {
     bool by_taps;                 /* all windows of a run at a time */
     bool stacked;                 /* runs are those of planes, */
     int64_t plane_step[OPERANDS]; /* so many elements apart */
-    bool minus_zeros;             /* there is a -0 among the taps */
     int64_t run;                  /* windows of a run, times their lanes, at most */
     int64_t entry, entries;       /* of the last axis, in hand */
     int64_t strip;                /* columns that gradients are made of together; 0: row by row */
@@ -47,8 +47,23 @@ typedef struct {
 static void run_planes(pass *s, const tarn_tensors *t, int64_t begin, int64_t end);
 static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t end);
 
+static void run_derivatives(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
+                            int64_t end, const tarn_tie_ops *ops);
+
 void tarn_engine_ties(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const tarn_tie_ops *ops)
+{
+    const tarn_tensors values = {
+        .base = {[TARN_X] = t->base[TARN_X], [TARN_Y] = t->base[TARN_Y]}};
+    if (t->base[TARN_Y])
+        tarn_engine_forward(p, &values, begin, end, ops->rows);
+    run_derivatives(p, t, begin, end, ops);
+}
+
+/* All but values. */
+__attribute__((noinline)) static void run_derivatives(const tarn_problem *p, const tarn_tensors *t,
+                                                      int64_t begin, int64_t end,
+                                                      const tarn_tie_ops *ops)
 {
     const tarn_axis *last = &p->axis[p->spatial - 1];
     pass s;
@@ -93,10 +108,11 @@ static int64_t window_step(const pass *s, int operand)
     return s->stacked ? s->plane_step[operand] : s->p->stride[operand][s->p->spatial - 1];
 }
 
-static void write_windows(const pass *s, int operand, const window_run *w, const void *from)
+/* Numbers of the windows of a run. */
+static void read_windows(const pass *s, int operand, const window_run *w, void *to)
 {
-    s->ops->rows->write_gradients[s->p->dtype](place_of(s, operand, w->o), window_step(s, operand),
-                                               from, s->lanes, s->lanes, w->n);
+    s->ops->rows->read_gradients[s->p->dtype](to, s->lanes, place_of(s, operand, w->o),
+                                              window_step(s, operand), s->lanes, w->n);
 }
 
 static void add_rows(const pass *s, char *to, const char *from, int64_t n)
@@ -123,17 +139,14 @@ static window_run new_run(pass *s)
 enum { FIND, COUNT, GIVE };
 
 /* The worst of all tops, for what is better to replace. */
-static void start_tops(pass *s, window_run *w)
+static void start_tops(const pass *s, window_run *w)
 {
     const double worst = s->p->op == TARN_MIN ? INFINITY : -INFINITY;
-    s->minus_zeros = false;
-    for (int64_t k = 0; k < w->n * s->lanes; k++) {
-        w->count[k] = s->p->ties == TARN_TIES_SPLIT ? 0 : 1;
+    for (int64_t k = 0; k < w->n * s->lanes; k++)
         if (is_single(s))
             ((float *)w->top)[k] = (float)worst;
         else
             ((double *)w->top)[k] = worst;
-    }
 }
 
 /* Divides by how many taps there are; where there is none, nothing takes the quotient. */
@@ -178,8 +191,7 @@ static void visit_taps(pass *s, window_run *w, int what, const int64_t *place, i
     const tarn_tied_rows rows = taps_at(s, w, place, first, windows, taps, step);
     const int64_t at = first * s->lanes, stride = s->p->axis[s->p->spatial - 1].stride;
     if (what == FIND)
-        s->minus_zeros |=
-            s->ops->tops[s->p->dtype]((char *)w->top + at * s->bytes, &rows, s->p->op == TARN_MIN);
+        s->ops->tops[s->p->dtype]((char *)w->top + at * s->bytes, &rows, s->p->op == TARN_MIN);
     else if (what == COUNT)
         s->ops->counts[s->p->dtype](w->count + at, &rows);
     else
@@ -244,12 +256,20 @@ static void visit_all(pass *s, window_run *w, int what)
     } while (next_place(inner, &rows, tap));
 }
 
-/* Finds the tops of a run's windows and how many taps reach them. */
+/* Finds the tops of a run's windows, where they are not written yet, and how many taps reach
+ * them. */
 static void find_run(pass *s, window_run *w)
 {
-    start_tops(s, w);
-    visit_all(s, w, FIND);
-    if (s->p->ties == TARN_TIES_SPLIT)
+    const bool split = s->p->ties == TARN_TIES_SPLIT;
+    if (s->base[TARN_Y]) {
+        read_windows(s, TARN_Y, w, w->top);
+    } else {
+        start_tops(s, w);
+        visit_all(s, w, FIND);
+    }
+    for (int64_t k = 0; k < w->n * s->lanes; k++)
+        w->count[k] = split ? 0 : 1;
+    if (split)
         visit_all(s, w, COUNT);
 }
 
@@ -257,8 +277,7 @@ static void find_run(pass *s, window_run *w)
 static void find_shares(pass *s, window_run *w)
 {
     find_run(s, w);
-    s->ops->rows->read_gradients[s->p->dtype](w->share, s->lanes, place_of(s, TARN_GY, w->o),
-                                              window_step(s, TARN_GY), s->lanes, w->n);
+    read_windows(s, TARN_GY, w, w->share);
     share_out(s, w->share, w);
 }
 
@@ -365,39 +384,7 @@ static void sum_axis(pass *s, const window_run *w, int64_t *place, int axis, cha
     sum_entries(s, w, place, axis, taps, n, out);
 }
 
-/* Lets the specification write the value of a window of the run. */
-static void ask_specification(const pass *s, const window_run *w, int64_t window, int64_t lane)
-{
-    static void (*const forward_at[])(const tarn_problem *, char *const *, const int64_t *) = {
-        [TARN_F64] = tarn_spec_forward_at_f64,
-        [TARN_F32] = tarn_spec_forward_at_f32,
-        [TARN_F16] = tarn_spec_forward_at_f16,
-        [TARN_BF16] = tarn_spec_forward_at_bf16,
-    };
-    char *plane[OPERANDS];
-    int64_t o[TARN_MAX_SPATIAL];
-    memcpy(o, w->o, sizeof o);
-    o[s->p->spatial - 1] += s->stacked ? 0 : window;
-    for (int k = 0; k < OPERANDS; k++) {
-        const int64_t at = lane + (s->stacked ? window * s->plane_step[k] : 0);
-        plane[k] = s->base[k] ? s->base[k] + at * s->p->element_bytes[k] : NULL;
-    }
-    forward_at[s->p->dtype](s->p, plane, o);
-}
-
-/* The values of a run. Which NaN or zero came first, or whether there was a tap, the specification
- * has to find. */
-static void write_tops(const pass *s, const window_run *w)
-{
-    write_windows(s, TARN_Y, w, w->top);
-    for (int64_t k = 0; k < w->n * s->lanes; k++) {
-        const double top = is_single(s) ? ((float *)w->top)[k] : ((double *)w->top)[k];
-        if (top - top != 0 || (top == 0 && s->minus_zeros))
-            ask_specification(s, w, k / s->lanes, k % s->lanes);
-    }
-}
-
-/* The same of small planes, whose cells are a row of the problem `whole`. */
+/* The sums of small planes, whose cells are a row of the problem `whole`. */
 static void sum_plane(pass *s, const tarn_problem *whole, const window_run *w, char *out)
 {
     const tarn_problem *p = s->p;
@@ -411,7 +398,7 @@ static void sum_plane(pass *s, const tarn_problem *whole, const window_run *w, c
     }
 }
 
-/* The tangents of a run whose tops are known, and their values. */
+/* The tangents of a run whose tops are known. */
 static void follow_run(pass *s, const window_run *w, const tarn_problem *whole)
 {
     int64_t place[TARN_MAX_SPATIAL];
@@ -422,9 +409,8 @@ static void follow_run(pass *s, const window_run *w, const tarn_problem *whole)
     else
         sum_axis(s, w, place, s->p->spatial - 1, sums);
     share_out(s, sums, w);
-    write_windows(s, TARN_DY, w, sums);
-    if (s->base[TARN_Y])
-        write_tops(s, w);
+    s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_DY, w->o), window_step(s, TARN_DY),
+                                               sums, s->lanes, s->lanes, w->n);
     s->room.used = used;
 }
 

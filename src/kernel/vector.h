@@ -510,6 +510,13 @@ UNPACK(i64, 64)
 #undef UNPACK
 #undef BLEND
 
+/* ---- Rows ----------------------------------------------------------------------------------- */
+
+/* i = 0, lanes, 2*lanes, ..., and at last n - lanes, if n is no multiple of them; n >= lanes. */
+#define EACH_VECTOR(i, lanes, n)                                                                   \
+    for (int64_t i = 0; i < (n); i = i < (n) ? (n) - (lanes) : (n))                                \
+        for (; i <= (n) - (lanes); i += (lanes))
+
 #include "vector_types.inc"
 
 #endif

@@ -356,15 +356,20 @@ static bool keeps_weights(const pass *s, const fold *f)
     return f->slides && !s->exact && is_smooth(s);
 }
 
+static const double *weights_at(const fold *f, const int64_t *place)
+{
+    const kept_sources *kept = &f->kept[TERM_WEIGHT];
+    const double *weights = (const void *)kept->array;
+    return weights + place_in(f->axes, &kept->of, place) * f->lanes;
+}
+
 /* Tangents times weights: of smooth max, these may be at hand. */
 static void load_tangents(pass *s, const fold *f, const walk *w, double *to)
 {
     piece dx;
-    const kept_sources *kept = &f->kept[TERM_WEIGHT];
     const double *weights = to;
     if (keeps_weights(s, f)) {
-        weights = (const double *)(const void *)kept->array;
-        weights += place_in(f->axes, &kept->of, w->place) * f->lanes;
+        weights = weights_at(f, w->place);
     } else {
         read_pixels(s, TARN_X, w, to);
         weigh(s, to, w->n, true);
@@ -524,25 +529,15 @@ static void load_shares(fold *f, void *to)
     } while (next_place(f->axes - 1, &real, place));
 }
 
-/* The gradients of a box of cells, from weights that are at hand. */
-static bool weigh_shares(pass *s, const fold *f, const box *b, const double *shares)
+/* Whether the weights of a box of cells are at hand. */
+static bool has_weights(const pass *s, const box *b)
 {
-    piece gx;
     const kept_sources *kept = &s->windows.kept[TERM_WEIGHT];
-    if (!keeps_weights(s, &s->windows) || !kept->valid)
-        return false;
-    for (int k = 0; k < f->axes; k++)
-        if (b->from[k] < kept->of.from[k] ||
-            b->from[k] + b->count[k] > kept->of.from[k] + kept->of.count[k])
-            return false;
-    walk w = first_piece(f->axes, f->lanes, b);
-    do {
-        const double *weights = (const double *)(const void *)kept->array +
-                                place_in(f->axes, &kept->of, w.place) * f->lanes;
-        s->ops->products(gx, weights, shares + w.at, w.n);
-        write_pixels(s, TARN_GX, &w, gx);
-    } while (next_piece(b, &w));
-    return true;
+    bool has = keeps_weights(s, &s->windows) && kept->valid;
+    for (int k = 0; k < s->windows.axes && has; k++)
+        has = b->from[k] >= kept->of.from[k] &&
+              b->from[k] + b->count[k] <= kept->of.from[k] + kept->of.count[k];
+    return has;
 }
 
 /* The gradients of a box of cells. */
@@ -553,18 +548,20 @@ static void backward_box(pass *s, const box *b)
     set_box(f, b);
     s->windows.hold = b->from[0];
     const char *shares = tarn_fold_sums(f, TERM_SHARE, &s->sum[s->exact]);
-    if (weigh_shares(s, f, b, (const void *)shares))
-        return;
+    const bool at_hand = has_weights(s, b);
     box rows = *b;
-    join_rows(s->p, b, TARN_X, TARN_GX, &rows);
+    join_rows(s->p, at_hand ? &s->windows.kept[TERM_WEIGHT].of : b, TARN_X, TARN_GX, &rows);
     walk w = first_piece(f->axes, f->lanes, &rows);
     do {
-        read_pixels(s, TARN_X, &w, x);
+        const double *weights = at_hand ? weights_at(&s->windows, w.place) : x;
+        if (!at_hand)
+            read_pixels(s, TARN_X, &w, x);
         if (s->exact) {
             exact_gradients(s, x, (const tarn_weight *)(const void *)shares + w.at, w.n);
         } else {
-            weigh(s, x, w.n, true);
-            s->ops->products(x, x, (const double *)(const void *)shares + w.at, w.n);
+            if (!at_hand)
+                weigh(s, x, w.n, true);
+            s->ops->products(x, weights, (const double *)(const void *)shares + w.at, w.n);
         }
         write_pixels(s, TARN_GX, &w, x);
     } while (next_piece(&rows, &w));
@@ -634,6 +631,24 @@ static fold *results_of(pass *s)
     return s->base[TARN_GX] ? &s->cells : &s->windows;
 }
 
+static void run_again(pass *s, const box *b);
+
+/* Runs a box of results, of `lanes` interleaved planes that begin at `base`. */
+static void run_parts(pass *s, char *const *base, int64_t lanes, const box *whole)
+{
+    const fold *f = results_of(s);
+    const int64_t most = s->planned_lanes;
+    for (int64_t lane = 0; lane < lanes; lane += most) {
+        box b = first_part(f, whole);
+        set_lanes(s, base, lane, min_i64(most, lanes - lane));
+        do {
+            run_box(s, &b);
+            if (!s->exact && !is_sound(s))
+                run_again(s, &b);
+        } while (next_part(f, whole, &b));
+    }
+}
+
 /* A box that plain numbers cannot do, in smaller ones. */
 static void run_exactly(pass *s, const box *whole)
 {
@@ -642,14 +657,7 @@ static void run_exactly(pass *s, const box *whole)
     memcpy(base, s->base, sizeof base);
     s->exact = true;
     plan_pass(s, lanes);
-    fold *f = results_of(s);
-    for (int64_t lane = 0, most = s->planned_lanes; lane < lanes; lane += most) {
-        box b = first_part(f, whole);
-        set_lanes(s, base, lane, min_i64(most, lanes - lane));
-        do
-            run_box(s, &b);
-        while (next_part(f, whole, &b));
-    }
+    run_parts(s, base, lanes, whole);
     s->exact = false;
     plan_pass(s, s->p->lanes);
     set_lanes(s, base, 0, lanes);
@@ -691,22 +699,6 @@ static void start_pass(pass *s, const tarn_problem *p, const tarn_tensors *t,
     s->cells.load = load_shares;
 }
 
-/* Runs a box of results, whose planes are those of the slab. */
-static void run_slab(pass *s, const tarn_slab *slab, const box *whole)
-{
-    const fold *f = results_of(s);
-    const int64_t most = s->planned_lanes;
-    for (int64_t lane = 0; lane < s->p->lanes; lane += most) {
-        box b = first_part(f, whole);
-        set_lanes(s, slab->base, lane, min_i64(most, s->p->lanes - lane));
-        do {
-            run_box(s, &b);
-            if (!is_sound(s))
-                run_again(s, &b);
-        } while (next_part(f, whole, &b));
-    }
-}
-
 void tarn_engine_weights(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                          const tarn_weight_ops *ops)
 {
@@ -729,6 +721,6 @@ void tarn_engine_weights(const tarn_problem *p, const tarn_tensors *t, int64_t b
             slab.hi = planes;
         }
         const box whole = box_of_slab(now, &slab, t->base[TARN_GX] != NULL);
-        run_slab(&s, &slab, &whole);
+        run_parts(&s, slab.base, p->lanes, &whole);
     }
 }

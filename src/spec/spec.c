@@ -2,7 +2,6 @@
 #include "../problem.h"
 #include "../scalar.h"
 #include "power.h"
-#include "spec.h"
 
 #define JOIN3(a, b, c) a##b##_##c
 #define JOIN2(a, b) a##_##b
