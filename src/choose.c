@@ -308,8 +308,8 @@ static way way_across(const tarn_problem *problem)
     return axis->stride == 2 && problem->lanes == 1 ? EVERY_SECOND : PICKED;
 }
 
-/* What rows do along the last axis. Windows slide by one pixel, also those of other strides, of which
- * some are picked then; many taps are doubled. Pixels of a vector or more are folded one by one. */
+/* What rows do along the last axis. Windows slide by one pixel, also those of other strides, of
+ * which some are picked then; many taps are doubled. Pixels of a vector are folded one by one. */
 static double across_steps(const tarn_problem *problem, way across, int64_t vector)
 {
     enum { MOST_SHIFTED = 16 };
@@ -333,7 +333,7 @@ static double across_steps(const tarn_problem *problem, way across, int64_t vect
  * are wider than values take twice as much. */
 static double rows_steps(const tarn_problem *problem, bool codes, way across, int64_t vector)
 {
-    enum { ROW = 3, ROW_ALONE = 40 };
+    enum { ROW = 3, ROW_ALONE = 80 };
     int64_t core = problem->element_bytes[TARN_X], bits = 8 * core;
     int last = problem->spatial - 1;
     double taps = across_steps(problem, across, vector), cells = 1, outer = 0;
@@ -368,7 +368,7 @@ static double worth_of_row_step(const tarn_problem *problem, bool codes, way acr
                                          [SLIDING_CHANNELS] = {1, 1.5f, 1.2f},
                                          [SLIDING] = {1.15f, 1.6f, 0.46f},
                                          [EVERY_SECOND] = {1.1f, 1, 0.83f},
-                                         [PICKED] = {0.46f, 0.52f, 0.42f},
+                                         [PICKED] = {0.55f, 0.62f, 0.42f},
                                          [TURNED] = {1.9f, 2.6f, 1.35f}};
     bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
     return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1);

@@ -19,7 +19,7 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
     "long.c": 17_000,
     "backward_mean.c mean_apart.c": 58_000,
     "skipping.c skip_rows.c": 43_000,
-    "winners.c winners_asked.c winners_found.c winners_huge.c winners_pixels.c winners_scatter.c": 122_000,
+    "winners.c winners_asked.c winners_found.c winners_huge.c winners_pixels.c winners_scatter.c": 123_000,
     "weighted.c fold.c": 117_000,
     "ties.c": 36_500,
     "mode.c": 9_500,
@@ -36,8 +36,8 @@ MOST_BYTES = {  # code and constants of the objects of src/kernel and src/spec
 # ---- Lines ----
 
 # Wanted: 10,000 and 400. Skipped taps and windows apart have taken 950 of them, windows of long runs 400, runs of windows with one winner 300.
-# 75 lines of the kernels: modes of pairs, 1.7 times as fast for 64-bit labels; 50: winners in the memory of the next plane.
-MOST_LINES = {"src/kernel/*": 16_010, "src/choose.c src/kernels.def src/dispatch.c": 680}  # 60 of these: where AVX-512 gains
+# 75 lines of the kernels: modes of pairs, 1.7 times as fast for 64-bit labels; 170: strides that slide and are picked, lines that go together.
+MOST_LINES = {"src/kernel/*": 16_250, "src/choose.c src/kernels.def src/dispatch.c": 690}  # 60 of these: where AVX-512 gains
 COLUMNS = 100
 MOST_WIDE_LINES = 0
 

@@ -431,9 +431,10 @@ static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
     const tarn_problem *p = plan->p;
     for (int k = 0; k < WRITES; k++) {
         int operand = plan->written[k];
-        const int64_t *step = p->spatial > 1 ? &p->stride[operand][p->spatial - 2]
-                                             : &p->lead_stride[operand][0];
-        plan->written_step[k] = p->spatial > 1 || p->leading > 0 ? *step * p->element_bytes[operand] : 0;
+        int64_t step = p->spatial > 1   ? p->stride[operand][p->spatial - 2]
+                       : p->leading > 0 ? p->lead_stride[operand][0]
+                                        : 0;
+        plan->written_step[k] = step * p->element_bytes[operand];
     }
 }
 
@@ -522,7 +523,7 @@ static bool rows_count_alike(const forward_plan *plan)
            (plan->p->count_include_pad && padded_taps(axis, last) == axis->kernel);
 }
 
-/* Whether whole planes go as a block: small ones, and such that have one output row, or one axis. */
+/* Whether whole planes go as a block: small ones, and such that have one output row or axis. */
 static bool are_stacked(const forward_plan *plan)
 {
     const tarn_problem *p = plan->p;

@@ -382,7 +382,8 @@ void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 {
     tarn_slab slab;
     int64_t size[TARN_MAX_SPATIAL], lanes;
-    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS && !cut_boxes(p, ops->vector_bytes, size, &lanes)) {
+    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS &&
+        !cut_boxes(p, ops->vector_bytes, size, &lanes)) {
         tarn_spec(p, t, begin, end);
         return;
     }
