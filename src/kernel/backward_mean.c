@@ -28,6 +28,7 @@ enum {
     FEW_CHANNELS = 32,      /* that make rows of pixels; more are rows */
     LONG_RUN = 512,         /* cells to a window, on average, that are not picked one by one */
     QUOTIENTS = 512,        /* wanted at once */
+    ROWS_AT_ONCE = 8,       /* of results that pick */
     FEW_COPIES = 8,         /* of a row, which is rather written again */
     COPIED_BYTES = 8 << 10, /* of copies, at once: they stay near */
     LEAST_PAST = 1024,      /* bytes that go past the caches */
@@ -72,6 +73,7 @@ typedef struct mean_walk {
     int64_t channels;      /* of a pixel of a row */
     bool plain;            /* rows of cells are rows of quotients */
     bool picked;           /* each cell of a row has a list, and picks a sum */
+    bool late;             /* ... of one window, when results are written */
     int32_t *picks;        /* these, for the row operation */
     int behind;            /* how far, at most, eight neighbours go back; -1: too far */
     int64_t fewest, most;  /* windows of such a list, if any */
@@ -186,7 +188,8 @@ static int64_t column_count(const mean_axis *last)
 /* Elements of a row of the blocks in hand. */
 static int64_t row_length(const mean_walk *w)
 {
-    return w->axis[w->axes - 1].cells * w->channels;
+    const mean_axis *last = &w->axis[w->axes - 1];
+    return (w->late ? last->count : last->cells) * w->channels;
 }
 
 /* The divisors of a row, given the taps on other axes. */
@@ -273,7 +276,7 @@ static void make_rows(mean_walk *w, tarn_dtype dtype, char *to, int64_t to_step,
     const mean_axis *a = last_axis(w);
     int64_t c = w->channels, pitch = a->windows * c;
     int64_t bytes = dtype == w->sum ? w->size : w->gx_bytes;
-    if (w->plain) {
+    if (w->plain || w->late) {
         if (column_count(a) < a->count) /* zeros around the quotients */
             memset(to, 0, (size_t)((end - first) * to_step * w->size));
         divide_rows(w, to, to_step, first, end);
@@ -445,7 +448,7 @@ static void set_last_tile(mean_walk *w, int64_t cell)
     w->divided_by = -1;
     if (w->picked && last->listed != listed)
         make_picks(w);
-    if (!w->plain)
+    if (!w->plain && !w->late)
         memset(last->block, 0, (size_t)(w->quotient_rows * last->windows * w->channels * w->size));
     for (int64_t o = 0; o < column_count(last) && last->taps == 0; o++)
         w->taps[o] = counted_taps(w->p, last->axis, first_column(last) + o);
@@ -507,6 +510,28 @@ static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
         copy_cells(w, axis + 1, run + done * cell, run, false);
 }
 
+/* Rows of results, which are sums of k terms; windows may still have to be picked. */
+static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from, int64_t from_step,
+                       int64_t k, int64_t rows)
+{
+    const mean_axis *first = &w->axis[0];
+    int64_t n = row_length(w), gap = first->gap * first->pitch, pixel = w->channels * w->gx_bytes;
+    if (!w->late) {
+        sum_list(w, w->p->dtype, to, to_step, from, gap, from_step, k, n, rows);
+        return;
+    }
+    bool ready = k == 1 && w->size == w->gx_bytes; /* quotients are results */
+    for (int64_t row = 0, some; row < rows; row += some) {
+        const char *sums = from + row * from_step * w->size, *results = ready ? sums : w->few;
+        some = min_i64(rows - row, ROWS_AT_ONCE);
+        if (n > 0 && !ready) /* windows near */
+            sum_list(w, w->p->dtype, w->few, n, sums, gap, from_step, k, n, some);
+        w->ops->pick(to + row * to_step * w->gx_bytes, to_step * w->gx_bytes, results, results,
+                     (ready ? from_step : n) * w->gx_bytes, w->picks, w->behind, pixel,
+                     last_axis(w)->cells, some);
+    }
+}
+
 /* The results of the cells, on the axes from `axis` on: sums of k terms of the block of the first
  * axis. (Of the first axis itself, runs tell the terms.) */
 static void write_cells(mean_walk *w, int axis, char *to, const char *from, int64_t k)
@@ -515,7 +540,6 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
     int64_t kinds = kinds_here(a), cell = a->to_step * w->gx_bytes;
     int64_t apart = a->period < a->cells ? a->period : 0, period = apart * cell; /* or none is */
     int64_t next = axis == 0 ? a->pitch : a->kinds * a->pitch;
-    int64_t gap = w->axis[0].gap * w->axis[0].pitch;
     for (int64_t r = 0; r < kinds; r++) {
         const mean_run *run = &a->runs[r];
         const char *terms = from + r * a->pitch * w->size;
@@ -527,9 +551,8 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
         }
         bool rows = axis + 2 == w->axes, again = rows && run->cells <= FEW_COPIES;
         for (int64_t j = 0; j < (again ? run->cells : rows) && run->start + j < a->cells; j++)
-            sum_list(w, w->p->dtype, cells + j * cell, apart * a->to_step, terms, gap, next, k,
-                     row_length(w),
-                     a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
+            write_rows(w, cells + j * cell, apart * a->to_step, terms, next, k,
+                       a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
         for (int64_t i = 0; i < alike && axis + 2 < w->axes; i++) {
             const char *here = terms + i * next * w->size;
             bool is_long = k > MOST_SHARES; /* then once for all that is inside */
@@ -638,7 +661,7 @@ static void place_row(mean_walk *w, int64_t *used)
     w->taps = (int64_t *)(void *)take(w, used, counts * (int64_t)sizeof *w->taps);
     int64_t sums = w->quotient_rows * quotients * w->size;
     bool few = w->picked && a->longest > 2, many = w->picked && a->longest > 1;
-    w->few = take(w, used, few * sums);
+    w->few = take(w, used, w->late ? ROWS_AT_ONCE * quotients * w->gx_bytes : few * sums);
     w->many = take(w, used, many * sums);
     int64_t picks = w->picked ? a->tile : 0;
     w->picks = (int32_t *)(void *)take(w, used, picks * (int64_t)sizeof *w->picks);
@@ -658,7 +681,7 @@ static bool fits(mean_walk *w)
     for (int i = w->axes - 1; i >= 0; i--) {
         mean_axis *a = &w->axis[i];
         bool is_last = i + 1 == w->axes;
-        int64_t rows = !is_last ? 1 : w->plain ? 0 : w->quotient_rows;
+        int64_t rows = !is_last ? 1 : w->plain || w->late ? 0 : w->quotient_rows;
         int64_t block = rows * a->windows * elements * w->size, kinds = kinds_at_most(a);
         a->pitch = elements;
         a->to_step = w->direct ? a->gx_step : cells;
@@ -671,7 +694,7 @@ static bool fits(mean_walk *w)
             tail = max_i64(tail, is_last ? block : alike * elements * w->size);
             whole = i == 0 && w->axes > 2 ? elements * w->size : 0;
         }
-        elements *= is_last ? a->tile : runs;
+        elements *= !is_last ? runs : w->late ? a->windows : a->tile;
         cells *= a->tile;
         if (used > SCRATCH_BYTES || elements > SCRATCH_BYTES || cells > SCRATCH_BYTES)
             return false;
@@ -810,6 +833,9 @@ static void set_axes(mean_walk *w, bool plain)
         w->axes = 2;
     }
     w->picked = !plain && last_axis(w)->period != 1;
+    /* Rows of two axes are picked once, and then written several times. */
+    w->late = w->picked && last_axis(w)->longest == 1 &&
+              (w->first ? w->size != w->gx_bytes : w->axes > 2);
 }
 
 /* ---- Small planes --------------------------------------------------------------------------- */

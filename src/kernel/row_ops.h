@@ -384,8 +384,8 @@ typedef struct tarn_row_ops {
                                       int64_t from_step, int64_t k, int64_t n, int64_t rows);
     /* Pixel to[i] = few[place], where picks[i] is a place; many[place] where it is PICK_MANY |
      * place, and 0 where it is PICK_NONE | place. Pixels and steps are in bytes; few and many are
-     * scratch. The places of eight neighbours are among eight, of which the first one's is number
-     * `behind`; anywhere if that is negative. */
+     * scratch, and of 2 bytes there are only few. The places of eight neighbours are among eight,
+     * of which the first one's is number `behind`; anywhere if that is negative. */
     void (*pick)(void *to, int64_t to_step, const void *few, const void *many, int64_t from_step,
                  const int32_t *picks, int behind, int64_t pixel, int64_t n, int64_t rows);
 
