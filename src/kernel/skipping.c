@@ -450,7 +450,7 @@ void tarn_engine_skipping(const tarn_problem *p, const tarn_tensors *tensors, in
 {
     _Alignas(64) char room[SKIP_BYTES + SCRATCH_SLACK];
     skip_job j = {.p = p, .ops = ops, .rule = tarn_rule_of_skipping(p), .counts = room};
-    tarn_slab slab;
+    tarn_slab slab = {.lo = 0};
     if (!tensors->base[TARN_Y]) {
         tarn_spec(p, tensors, begin, end);
         return;
