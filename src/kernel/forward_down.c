@@ -555,8 +555,10 @@ static bool copy_lines(forward_state *s, int64_t planes, forward_row to)
 {
     const forward_plan *plan = &s->plan;
     int64_t line = plan->p->lead_stride[plan->in][0];
+    if (s->lo >= s->hi)
+        return false;
     forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};
-    if (s->lo >= s->hi || is_odd_run(s, from.values, planes, line))
+    if (is_odd_run(s, from.values, planes, line))
         return false;
     for (int64_t r = 0; r < planes; r++)
         pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
