@@ -41,14 +41,6 @@ static bool means_are_exact(const tarn_problem *problem)
     return is_floating(problem->dtype) || means_fit_f64(problem->dtype, taps_of(problem));
 }
 
-/* Whether the numbers of taps, and beyond them those of padding, fit 32 bits, or the 64 of the
- * widest types: see set_codes() in forward.c. */
-static bool codes_fit(const tarn_problem *problem)
-{
-    int64_t kernel = problem->axis[problem->spatial - 1].kernel;
-    return tarn_dtype_size(problem->dtype) == 8 || taps_of(problem) < (INT64_C(1) << 32) - kernel;
-}
-
 static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
 {
     if (is_backward(pass) || shares_ties(problem, pass) || problem->skips)

@@ -1,4 +1,4 @@
-/* What small.c and mode.c take, for them and for choose.c. */
+/* What engines take, for them and for choose.c. */
 #ifndef TARN_TAP_LIMITS_H
 #define TARN_TAP_LIMITS_H
 
@@ -16,6 +16,14 @@ static inline int64_t taps_of(const tarn_problem *problem)
     for (int a = 0; a < problem->spatial; a++)
         taps *= problem->axis[a].kernel;
     return taps;
+}
+
+/* Whether the numbers of taps, and beyond them those of padding, fit 32 bits, or the 64 of the
+ * widest types: see set_codes() in forward.c. */
+static inline bool codes_fit(const tarn_problem *problem)
+{
+    int64_t kernel = problem->axis[problem->spatial - 1].kernel;
+    return tarn_dtype_size(problem->dtype) == 8 || taps_of(problem) < (INT64_C(1) << 32) - kernel;
 }
 
 #endif

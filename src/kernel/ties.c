@@ -6,6 +6,7 @@
  * cells: where windows slide, one tap of all windows of the run at a time, otherwise all taps of a
  * window.
  */
+#include "../dispatch.h"
 #include "../scalar.h"
 #include "engines.h"
 #include "fold.h"
@@ -55,8 +56,10 @@ void tarn_engine_ties(const tarn_problem *p, const tarn_tensors *t, int64_t begi
 {
     const tarn_tensors values = {
         .base = {[TARN_X] = t->base[TARN_X], [TARN_Y] = t->base[TARN_Y]}};
-    if (t->base[TARN_Y])
+    if (t->base[TARN_Y] && codes_fit(p))
         tarn_engine_forward(p, &values, begin, end, ops->rows);
+    else if (t->base[TARN_Y])
+        tarn_spec(p, &values, begin, end);
     run_derivatives(p, t, begin, end, ops);
 }
 
