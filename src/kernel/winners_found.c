@@ -20,20 +20,19 @@ range tarn_windows_of_cells(const tarn_axis *axis, range cells)
 }
 
 /* The problem in the box's planes and lanes, with winners that lie densely, as y would. */
-static tarn_problem part_of(const tarn_problem *p, const found_box *b)
+static void set_part(tarn_problem *part, const tarn_problem *p, const found_box *b)
 {
-    tarn_problem part = *p;
     int64_t step = length(b->lanes);
-    part.lanes = step;
+    *part = *p;
+    part->lanes = step;
     for (int a = p->spatial - 1; a >= 0; step *= length(b->windows[a--]))
-        part.stride[OPERAND_SAVED][a] = part.stride[TARN_Y][a] = step;
-    part.planes = b->planes;
-    part.leading = b->planes > 1;
+        part->stride[OPERAND_SAVED][a] = part->stride[TARN_Y][a] = step;
+    part->planes = b->planes;
+    part->leading = b->planes > 1;
     for (int k = 0; k < OPERANDS && b->planes > 1; k++)
-        part.lead_stride[k][0] =
+        part->lead_stride[k][0] =
             k == OPERAND_SAVED || k == TARN_Y ? step : p->lead_stride[k][p->leading - 1];
-    part.lead_size[0] = b->planes;
-    return part;
+    part->lead_size[0] = b->planes;
 }
 
 tarn_axis tarn_axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell)
@@ -59,8 +58,9 @@ tarn_axis tarn_axis_of_windows(const tarn_axis *axis, range windows, int64_t *ce
 __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const *base,
                                              const found_box *b, const tarn_row_ops *ops)
 {
-    tarn_problem part = part_of(p, b);
+    tarn_problem part;
     int64_t cell[TARN_MAX_SPATIAL];
+    set_part(&part, p, b);
     for (int a = 0; a < p->spatial; a++)
         part.axis[a] = tarn_axis_of_windows(&p->axis[a], b->windows[a], &cell[a]);
     int64_t first = offset_of(p, TARN_X, cell) + b->lanes.lo;
@@ -72,8 +72,9 @@ __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const 
 __attribute__((noinline)) static void use_winners(const tarn_problem *p, char *const *base,
                                                   const found_box *b, const tarn_row_ops *ops)
 {
-    tarn_problem part = part_of(p, b);
+    tarn_problem part;
     int64_t first = 0, lanes = b->lanes.lo;
+    set_part(&part, p, b);
     for (int a = 0; a < p->spatial; a++)
         first += b->windows[a].lo * part.stride[OPERAND_SAVED][a];
     tarn_tensors t = {
@@ -362,10 +363,13 @@ static int64_t find_planes(const tarn_problem *p, const tarn_slab *slab, int64_t
 
 /* ---- Units ---------------------------------------------------------------------------------- */
 
-/* The engine that saves winners in the forward pass. */
-static tarn_engine *engine_of(const tarn_problem *p, const found_box *b, const tarn_row_ops *ops)
+/* The engine that saves winners in the forward pass. Not inlined: its problem would stay on the
+ * stack. */
+__attribute__((noinline)) static tarn_engine *engine_of(const tarn_problem *p, const found_box *b,
+                                                        const tarn_row_ops *ops)
 {
-    tarn_problem forward = part_of(p, b);
+    tarn_problem forward;
+    set_part(&forward, p, b);
     forward.planes = p->planes;
     switch (tarn_engine_of_winners(&forward, ops->vector_bytes)) {
     case ENGINE_LANES:
