@@ -285,7 +285,6 @@ typedef enum {
 
 static way way_across(const tarn_problem *problem)
 {
-    enum { MOST_PICKED = 64 }; /* as set_across() in forward.c has it */
     const tarn_axis *axis = &problem->axis[problem->spatial - 1];
     int64_t bytes = problem->element_bytes[TARN_X];
     int64_t term = problem->op == TARN_AVG ? 4 : 1; /* bytes that elements are converted to */

@@ -30,7 +30,8 @@ static int forward(PyObject *object, const void *x, void *y, void *second)
         [TARN_X] = (void *)x, [TARN_Y] = y, [TARN_INDICES] = second, [WINNERS] = second};
     tarn_view view;
     layout(object, TARN_X, &view);
-    return run_plan(step->state, step->plan->plan, step->pass, is_large(&view, step->plan->parts), data);
+    return run_plan(step->state, step->plan->plan, step->pass, is_large(&view, step->plan->parts),
+                    data);
 }
 
 static const tarn_pool *pool(PyObject *object)

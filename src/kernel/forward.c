@@ -129,7 +129,6 @@ static void suit_channels(forward_plan *plan)
 /* Pixels go together if that suits what is done across. */
 static void set_across(forward_plan *plan)
 {
-    enum { MOST_PICKED = 64 }; /* of more columns, one is all that is wanted */
     const tarn_axis *axis = plan->columns;
     bool one_by_one = slides_by_one(axis), few = axis->kernel <= MOST_LISTED;
     bool lists = axis->adaptive || (!few && plan->sums) || axis->kernel > 2 * MOST_LISTED;
