@@ -169,13 +169,34 @@ static void lay_out(tarn_view *view, layout kind, int spatial, bool input, rng *
 
 /* ---- One case ------------------------------------------------------------------------------ */
 
+/* Saved winners that no forward pass leaves [M7]. */
+typedef enum {
+    TRUE_WINNERS,
+    SOME_BYTES, /* a quarter of the bytes of true winners is any byte */
+    FEW_TAPS,   /* few winners are another number: nearly as good as true */
+    ANY_BYTES,  /* every byte is */
+    ANY_TAPS,   /* taps of their windows, in the padding or not */
+    REAL_TAPS,  /* taps inside, in no order along a row */
+    CROWDED,    /* of these, cells that many windows share */
+    PADDED,     /* taps that some axis has in the padding, or beyond an adaptive window */
+    ONE_TAP,    /* the same number for all windows */
+    LIMITS,     /* the first and last numbers that are a tap, that are none, that fit */
+    MISSING,    /* true ones, half of which are not there: all bits set */
+    PATCHED,    /* another kind for every few windows, true ones among them */
+    FALSEHOODS
+} falsehood;
+static const char *const falsehood_names[] = {"true",      "some bytes", "few taps", "any bytes",
+                                              "any taps",  "real taps",  "crowded",  "padded",
+                                              "one tap",   "limits",     "missing",  "patched"};
+
 typedef struct {
     tarn_pool pool;
     tarn_view x;
     layout in_layout, out_layout;
     pattern values;
     uint64_t seed;
-    bool only_saved; /* of all passes the gradient from saved winners alone */
+    bool only_saved;   /* of all passes the gradient from saved winners alone */
+    falsehood winners; /* that it starts with; the seed decides if they are said to be true */
 } test_case;
 
 static const char *describe(const test_case *c)
@@ -183,9 +204,9 @@ static const char *describe(const test_case *c)
     static char text[600];
     int length = tarn_problem_format(&c->pool, &c->x, text, sizeof text);
     if (length >= 0 && (size_t)length < sizeof text)
-        snprintf(text + length, sizeof text - (size_t)length, " [%s to %s, %s, seed %llu]",
+        snprintf(text + length, sizeof text - (size_t)length, " [%s to %s, %s, winners %s, seed %llu]",
                  layout_names[c->in_layout], layout_names[c->out_layout], pattern_names[c->values],
-                 (unsigned long long)c->seed);
+                 falsehood_names[c->winners], (unsigned long long)c->seed);
     return text;
 }
 
@@ -304,27 +325,99 @@ static void save_winners(const test_case *c, const tarn_plan *plan, bool at_end,
     o->tensors.base[TARN_X] = NULL;
 }
 
-/* Winners that no forward pass leaves: in many places any byte, or in a few another tap, which may
- * lie in the padding or just beyond the window, and is nearly as good as a true one. */
-static void corrupt_winners(const tarn_plan *plan, char *saved, bool few, rng *r)
+/* A number of a tap of the window whose winner lies at `at`. Saved winners are packed, so its
+ * coordinates are quotients. */
+static int64_t draw_tap(const tarn_problem *p, int64_t at, falsehood kind, rng *r)
+{
+    int64_t tap = 0;
+    int odd_axis = (int)rng_range(r, 0, p->spatial - 1);
+    for (int a = 0; a < p->spatial; a++) {
+        int64_t step = p->stride[OPERAND_SAVED][a], kernel = p->axis[a].kernel;
+        tarn_span taps = window_taps(&p->axis[a], step > 0 ? at / step % p->axis[a].out : 0);
+        int64_t j = rng_range(r, 0, kernel - 1);
+        if (taps.lo < taps.hi && (kind == REAL_TAPS || kind == CROWDED))
+            j = rng_range(r, taps.lo, taps.hi - 1);
+        for (int n = 0; n < 4 && kind == CROWDED && span_at(&taps, j) % 4 && j + 1 < taps.hi; n++)
+            j++;
+        if (kind == PADDED && a == odd_axis && taps.hi < kernel &&
+            (taps.lo == 0 || rng_next(r) % 2))
+            j = rng_range(r, taps.hi, kernel - 1);
+        else if (kind == PADDED && a == odd_axis && taps.lo > 0)
+            j = rng_range(r, 0, taps.lo - 1);
+        tap = tap * kernel + j;
+    }
+    return tap;
+}
+
+static int64_t all_taps(const tarn_problem *p)
+{
+    int64_t taps = 1;
+    for (int a = 0; a < p->spatial; a++)
+        taps *= p->axis[a].kernel;
+    return taps;
+}
+
+static int64_t limit_of_taps(const tarn_problem *p, rng *r)
+{
+    int64_t taps = all_taps(p), inner = p->axis[p->spatial - 1].kernel;
+    const int64_t limits[] = {0,   taps - 1, taps, taps + 1,  -1,        -2,
+                              127, 128,      254,  INT32_MAX, INT32_MIN, INT64_MAX,
+                              inner - 1, inner, taps - inner, INT64_MIN};
+    return limits[rng_next(r) % (sizeof limits / sizeof limits[0])];
+}
+
+static int64_t any_number(const tarn_problem *p, rng *r)
+{
+    int64_t taps = all_taps(p);
+    return rng_range(r, -1, taps > INT64_MAX / 2 ? taps : taps + taps / 4);
+}
+
+/* Of one to three winners, the last a row's first or last one, which no other restrains. */
+static void corrupt_few(const tarn_problem *p, char *saved, int64_t winners, rng *r)
+{
+    int inner = p->spatial - 1;
+    int64_t step = p->stride[OPERAND_SAVED][inner], out = p->axis[inner].out;
+    for (int64_t n = winners > 0 ? max_i64(rng_range(r, -2, 3), 1) : 0; n > 0; n--) {
+        int64_t at = rng_range(r, 0, winners - 1), end = rng_next(r) % 2 ? out - 1 : 0;
+        if (n == 1 && step > 0)
+            at += (end - at / step % out) * step;
+        store_winner(p, saved, at, any_number(p, r));
+    }
+}
+
+static void corrupt_one(const tarn_problem *p, char *saved, int64_t at, falsehood kind, rng *r)
+{
+    int64_t bytes = p->element_bytes[OPERAND_SAVED];
+    bool some = kind == SOME_BYTES;
+    if (kind == ANY_BYTES || some)
+        for (int64_t k = at * bytes; k < (at + 1) * bytes; k++)
+            saved[k] = some && rng_next(r) % 4 ? saved[k] : (char)rng_next(r);
+    else if (kind == LIMITS)
+        store_winner(p, saved, at, limit_of_taps(p, r));
+    else if (kind >= ANY_TAPS && kind <= PADDED)
+        store_winner(p, saved, at, draw_tap(p, at, kind, r));
+    else if (kind == MISSING && rng_next(r) % 2)
+        store_winner(p, saved, at, NO_WINNER);
+}
+
+static void corrupt_winners(const tarn_plan *plan, char *saved, falsehood kind, rng *r)
 {
     const tarn_problem *p = &plan->problem;
-    size_t bytes = tarn_plan_saved_bytes(plan);
-    int64_t winners = (int64_t)bytes / p->element_bytes[OPERAND_SAVED], taps = 1;
-    for (int a = 0; a < p->spatial; a++)
-        taps = taps > 1 << 20 ? taps : taps * min_i64(p->axis[a].kernel, 1 << 20);
-    for (size_t k = 0; !few && k < bytes; k++)
-        if (rng_next(r) % 4 == 0)
-            saved[k] = (char)rng_next(r);
-    int inner = p->spatial - 1;
-    for (int64_t n = few && winners > 0 ? max_i64(rng_range(r, -2, 3), 1) : 0; n > 0; n--) {
-        int64_t at = rng_range(r, 0, winners - 1), step = p->stride[OPERAND_SAVED][inner],
-                out = p->axis[inner].out;
-        int64_t end = rng_next(r) % 2 ? out - 1 : 0;
-        if (n == 1 &&
-            step > 0) /* a row's first or last window, which no other one restrains there */
-            at += (end - at / step % out) * step;
-        store_winner(p, saved, at, rng_range(r, -1, taps + taps / 4));
+    int64_t winners =
+        (int64_t)tarn_plan_saved_bytes(plan) / p->element_bytes[OPERAND_SAVED];
+    int64_t one = any_number(p, r), patch = rng_range(r, 1, 70);
+    falsehood now = kind;
+    if (kind == FEW_TAPS)
+        corrupt_few(p, saved, winners, r);
+    for (int64_t at = 0; at < winners; at++) {
+        if (kind == PATCHED && at % patch == 0) {
+            now = (falsehood)rng_range(r, TRUE_WINNERS, MISSING);
+            one = any_number(p, r);
+        }
+        if (now == ONE_TAP)
+            store_winner(p, saved, at, one);
+        else
+            corrupt_one(p, saved, at, now, r);
     }
 }
 
@@ -341,8 +434,10 @@ static void fill_inputs(const test_case *c, const tarn_plan *plan, tarn_pass pas
         return;
     }
     save_winners(c, plan, c->seed % 2, o, &r);
-    if (c->seed % 4 == 0)
-        corrupt_winners(plan, o->tensors.base[OPERAND_SAVED], c->seed / 4 % 2, &r);
+    falsehood kind = c->winners;
+    if (!kind && c->seed % 4 == 0)
+        kind = (falsehood)(c->seed / 8 % FALSEHOODS);
+    corrupt_winners(plan, o->tensors.base[OPERAND_SAVED], kind, &r);
 }
 
 /* Runs a row on the same inputs; leaves its tensors, and what surrounds them, for comparison. */
@@ -527,7 +622,8 @@ static void run_pass(const test_case *c, const tarn_plan *plan, tarn_pass pass)
     }
 }
 
-static void run_case(const test_case *c)
+/* The bytes of a winner, if only gradients from these are asked for and they were affordable. */
+static int run_case(const test_case *c)
 {
     tarn_plan plan;
     tarn_error error;
@@ -538,7 +634,7 @@ static void run_case(const test_case *c)
     tarn_status status = tarn_plan_init(&plan, &c->pool, &c->x, &options, &error);
     CHECK(status == TARN_OK, "%s: %s", describe(c), error.message);
     if (status)
-        return;
+        return 0;
     for (int k = 0; k < TARN_OPERANDS; k++) {
         bool input = k == TARN_X || k == TARN_DX || k == TARN_GY;
         views[k] = plan.view[k];
@@ -548,13 +644,17 @@ static void run_case(const test_case *c)
     status = tarn_plan_init(&plan, &c->pool, &views[TARN_X], &options, &error);
     CHECK(status == TARN_OK, "%s: %s", describe(c), error.message);
     if (status)
-        return;
+        return 0;
     if (rng_next(&r) % 4 == 0)
         plan.problem.cache_bytes = 0; /* results go past the caches, as large ones do */
+    int saved = 0;
     for (int pass = 0; pass < TARN_PASSES; pass++)
         if (plan.kernel[pass] && can_afford(&plan.problem, (tarn_pass)pass) &&
-            (!c->only_saved || pass == TARN_VJP_SAVED))
+            (!c->only_saved || pass == TARN_VJP_SAVED)) {
             run_pass(c, &plan, (tarn_pass)pass);
+            saved = pass == TARN_VJP_SAVED ? (int)plan.problem.element_bytes[OPERAND_SAVED] : 0;
+        }
+    return saved;
 }
 
 /* ---- Sweeps -------------------------------------------------------------------------------- */
@@ -983,42 +1083,95 @@ static void sweep_gradients(int cases)
             c.pool.pad_lo[a] = c.pool.pad_hi[a] = 4;
         }
         c.only_saved = true;
-        c.seed = rng_next(&random_state) / 8 * 8 + 4;
+        c.winners = FEW_TAPS;
+        c.seed = rng_next(&random_state);
         c.values = EQUAL;
         run_case(&c);
     }
     printf("gradients: %d cases\n", cases);
 }
 
-/* Gradients from winners that are true, nearly true and corrupt: every rank and dtype, sliding and
- * adaptive windows, of more taps than a byte names, and more windows than fit a list. */
+/* Windows of so many taps that their numbers take `bytes`, if a byte is not enough: long ones over
+ * much padding. Few windows, which begin anywhere in it. */
+static void set_long_axis(test_case *c, int a, int bytes)
+{
+    static const int64_t kernels[2][4] = {{260, 17, 7, 4}, {INT64_C(1) << 33, 70000, 1700, 300}};
+    int64_t size = c->x.shape[c->x.rank - c->pool.spatial + a],
+            least = kernels[bytes == 8][c->pool.spatial - 1];
+    int64_t kernel = rng_range(&random_state, least, least + least / 8), stride = 1, dilation = 1;
+    if (rng_next(&random_state) % 2)
+        stride = rng_range(&random_state, 2, 3), dilation = rng_range(&random_state, 1, 2);
+    int64_t extent = dilation * (kernel - 1) + 1,
+            pads = max_i64(extent - size, 0) + rng_range(&random_state, 0, 3 * stride);
+    set_axis(c, a, kernel, stride, dilation);
+    c->pool.pad_lo[a] = rng_range(&random_state, 0, pads);
+    if (bytes == 8 && rng_next(&random_state) % 2) /* most windows meet the cells */
+        c->pool.pad_lo[a] = max_i64(pads - rng_range(&random_state, 0, size + 3), 0);
+    c->pool.pad_hi[a] = pads - c->pool.pad_lo[a];
+}
+
+/* As windows are: of few taps, side by side, overlapping or apart; now and then of many. */
+static void set_usual_axis(test_case *c, int a, bool large)
+{
+    int64_t size = c->x.shape[c->x.rank - c->pool.spatial + a];
+    int64_t kernel = rng_range(&random_state, 1, min_i64(size, large ? 20 : 5));
+    const int64_t strides[] = {1, 1, 2, 3, kernel, kernel + 1, rng_range(&random_state, 4, 9)};
+    set_axis(c, a, kernel, strides[rng_next(&random_state) % 7],
+             rng_next(&random_state) % 5 ? 1 : rng_range(&random_state, 2, 3));
+}
+
+static test_case false_case(int n, bool network)
+{
+    int spatial = n % 4 + 1, leading = (int)rng_range(&random_state, 0, 2);
+    int bytes = n / 4 % 5 == 3 ? 4 : n / 4 % 5 == 4 ? 8 : 1;
+    static const int64_t most[3][4] = {
+        {1500, 60, 17, 7}, {60, 12, 7, 4}, {6000, 112, 28, 10}}; /* sides of planes */
+    int64_t shape[6], side = most[network ? 2 : bytes > 1][spatial - 1];
+    bool channels = rng_next(&random_state) % 3 == 0; /* from few to several vectors of them */
+    for (int a = 0; a < leading; a++)
+        shape[a] = rng_range(&random_state, 1, a + 1 < leading || !channels ? 3 : 80);
+    for (int a = 0; a < spatial; a++)
+        shape[leading + a] = rng_range(&random_state, rng_next(&random_state) % 5 ? 2 : 1, side);
+    bool adaptive = bytes == 1 && rng_next(&random_state) % 5 == 0,
+         large = rng_next(&random_state) % 6 == 0;
+    test_case c = shaped_case(adaptive ? TARN_ADAPTIVE : TARN_SLIDING,
+                              (tarn_dtype)(rng_next(&random_state) % 4), leading, spatial, shape);
+    for (int a = 0; a < spatial; a++)
+        if (adaptive)
+            c.pool.out[a] =
+                rng_range(&random_state, 1, shape[leading + a] + shape[leading + a] / 4);
+        else if (bytes > 1)
+            set_long_axis(&c, a, bytes);
+        else
+            set_usual_axis(&c, a, large);
+    return c;
+}
+
+/* Gradients from winners that are false in every way, which must be what the specification makes of
+ * them: ranks 1 to 4, winners of 1, 4 and 8 bytes, all floating dtypes and layouts, gradients with
+ * NaN, infinities and -0. */
 static void sweep_false_winners(int cases)
 {
+    int bytes[9] = {0};
     for (int n = 0; n < cases; n++) {
-        int spatial = n % 4 + 1;
-        int64_t shape[5] = {rng_range(&random_state, 1, n % 3 ? 3 : 20)};
-        const int64_t most[] = {1500, 60, 17, 7};
-        for (int a = 1; a <= spatial; a++)
-            shape[a] = rng_range(&random_state, n % 5 ? 2 : 1, most[spatial - 1]);
-        bool adaptive = n / 4 % 4 == 3;
-        test_case c = shaped_case(adaptive ? TARN_ADAPTIVE : TARN_SLIDING,
-                                  (tarn_dtype)(n / 4 % 3 ? n / 16 % 4 : TARN_F32), 1, spatial,
-                                  shape);
-        for (int a = 0; a < spatial; a++) {
-            int64_t size = shape[a + 1];
-            if (adaptive)
-                c.pool.out[a] = rng_range(&random_state, 1, size + size / 4);
-            else
-                set_axis(&c, a, rng_range(&random_state, 1, min_i64(size, n % 7 ? 4 : 20)),
-                         rng_range(&random_state, 1, 3), n % 11 ? 1 : 2);
+        test_case c = false_case(n, n % 16 == 5);
+        set_details(&c, rng_next(&random_state) % 3 == 0);
+        if (rng_next(&random_state) % 3 == 0) {
+            c.in_layout = (layout)(rng_next(&random_state) % LAYOUTS);
+            c.out_layout = (layout)(rng_next(&random_state) % BROADCAST);
         }
-        set_details(&c, n % 3 == 0);
-        c.only_saved = true;
-        c.seed = c.seed / 8 * 8 + (uint64_t)(n / 2 % 3 == 0 ? 1 : n / 2 % 3 == 1 ? 4 : 0);
+        if (rng_next(&random_state) % 2) /* the last bits tell orders of sums apart */
+            c.values = rng_next(&random_state) % 2 ? WILD : SPECIAL;
+        c.pool.op = n % 3 ? TARN_MAX : TARN_MIN;
         c.pool.divisor = 0;
-        run_case(&c);
+        c.only_saved = true;
+        c.winners = (falsehood)rng_range(&random_state, SOME_BYTES, FALSEHOODS - 1);
+        bytes[run_case(&c)]++;
     }
-    printf("false winners: %d cases\n", cases);
+    printf("false winners: %d cases with 1 byte, %d with 4, %d with 8\n", bytes[1], bytes[4],
+           bytes[8]);
+    CHECK(bytes[1] > cases / 3 && bytes[4] > cases / 12 && bytes[8] > cases / 12,
+          "too few cases were run");
 }
 
 /* Large windows, most of stride 1, over planes that are wide, tall or channels last; often full of
