@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""usage: tools/mutate.py [--count N] [--seed S] [--only PATTERN] [--skip K] [--jobs J] [--list]
+"""usage: tools/mutate.py [--count N] [--seed S] [--only PATTERNS] [--tests TESTS] [--skip K] [--jobs J] [--list]
 
 Changes the library in small ways, one at a time, and runs the tests that should notice: a mutant that no test kills shows what is
 not tested. Mutants are drawn from the seed, so that a run can be repeated; --skip continues one. --list prints them and runs nothing.
+--only 'src/plan.c src/graph/*' draws from these files; --tests 'test_shape, test_kernels 1 false' asks what these tests notice by themselves.
 
 Works on a copy in build/mutation/, compiled with -O1 and without AVX-512, which shares its code with AVX2, with the short tests that
 sanitized builds have. Of a mutant the files that hold it are compiled again, and linked before the library into one test program after
@@ -42,7 +43,7 @@ GROUPS = [
                                 "test_kernels 1 pieces"]),
     ("src/text.c src/decimal.c", ["replay_problem fuzz/corpus/problem", "test_decimal", "test_text"]),
     ("src/shape.c src/layout.c src/plan.c src/run.c src/helpers.c src/window.h src/checked.h src/executor.c src/error.c src/threads.c "
-     "src/dispatch.c",
+     "src/dispatch.c src/choose.c src/families.c",
      ["test_bad_inputs", "test_errors", "test_corners", "test_golden", "test_shape", "test_threads", *SWEEPS[:13], "test_float_state",
       "replay_pool fuzz/corpus/pool", "test_graph", "test_identities"]),
 ]
@@ -54,8 +55,11 @@ CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "
            (r"if \((?!.*;)(?=[^;]*\)$)", "if (!("), (r"\bmin_i64\b", "max_i64"), (r"\bmax_i64\b", "min_i64")]
 
 
+only_tests = [] # of --tests
+
+
 def tests_of(path):
-    return next(tests for patterns, tests in GROUPS if any(fnmatch.fnmatch(path, p) for p in patterns.split()))
+    return only_tests or next(tests for patterns, tests in GROUPS if any(fnmatch.fnmatch(path, p) for p in patterns.split()))
 
 
 def sources():
@@ -231,7 +235,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="*", help="patterns of files, separated by blanks")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--tests", default="", help="tests, separated by commas")
     options = parser.parse_args()
+    only_tests.extend(test.strip() for test in options.tests.split(",") if test.strip())
     found = draw(options.only, options.seed)[options.skip:]
     if options.list:
         for mutant in found[:options.count]:
