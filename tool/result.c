@@ -2,7 +2,6 @@
 #include "../src/checked.h"
 #include "../src/io/convert.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Pictures ------------------------------------------------------------------------------ */
@@ -77,13 +76,14 @@ static bool encode_picture(tool_result *r, tarn_complaint *complaint)
     tarn_view from = picture_view(r);
     tarn_view picture = tarn_view_dense(NULL, r->samples, from.rank, from.shape);
     size_t bytes = tarn_view_bytes(&picture);
-    picture.data = malloc(bytes);
-    if (!picture.data)
-        return tarn_complain(complaint, FAILED_WORK, "no memory for a picture of %zu bytes", bytes);
+    tarn_region samples = {0};
+    if (!tarn_region_create(bytes, r->memory, &samples, complaint))
+        return false;
+    picture.data = samples.data;
     tarn_convert(&from, false, &picture);
     fit_to_white(r, &picture, bytes / tarn_dtype_size(r->samples));
     bool good = tarn_picture_write(&r->output, r->kind, &picture, r->white, complaint);
-    free(picture.data);
+    tarn_region_close(&samples);
     return good;
 }
 
@@ -97,13 +97,13 @@ static bool encode_text(tool_result *r, tarn_complaint *complaint)
     from.data = r->whole.data;
     from = tool_file_view(&from, r->spatial, r->channels_last);
     tarn_view numbers = tarn_view_dense(NULL, from.dtype, from.rank, from.shape);
-    size_t bytes = tarn_view_bytes(&numbers);
-    numbers.data = malloc(bytes ? bytes : 1);
-    if (!numbers.data)
-        return tarn_complain(complaint, FAILED_WORK, "no memory for %zu bytes", bytes);
+    tarn_region region = {0};
+    if (!tarn_region_create(tarn_view_bytes(&numbers), r->memory, &region, complaint))
+        return false;
+    numbers.data = region.data;
     tarn_convert(&from, false, &numbers);
     bool good = tool_text_write(&r->output, r->name, &numbers, r->channels_last, complaint);
-    free(numbers.data);
+    tarn_region_close(&region);
     return good;
 }
 
@@ -159,7 +159,7 @@ bool tool_result_open(tool_result *result, const tool_target *target, const tarn
                       int spatial, tarn_complaint *complaint)
 {
     int64_t bytes;
-    *result = (tool_result){.view = *view, .spatial = spatial};
+    *result = (tool_result){.view = *view, .spatial = spatial, .memory = target->memory};
     result->name = target->name;
     result->channels_last = target->channels_last && spatial > 0 && view->rank > spatial;
     tarn_output_none(&result->output);

@@ -16,6 +16,7 @@ typedef struct tool_result {
     bool channels_last; /* text: the order of the axes */
     tarn_region whole;  /* pictures and text: the bytes so far, as they are encoded at the end */
     size_t used;
+    int64_t memory; /* what may be held of it; more lies in a file */
 } tool_result;
 
 /* Where a result goes, and how. */

@@ -137,6 +137,20 @@ def test_tall_and_wide_pictures(tmp_path):
     assert run_and_measure(tmp_path, ["max", "wide.png", "-s1,100000", *words])[::2] == (0, "\n")
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer takes memory of its own")
+@pytest.mark.parametrize("name, shape", [("y.png", (6000, 6000)), ("y.pgm", (6000, 6000)), ("y.txt", (1000, 500))])
+def test_results_larger_than_memory(tmp_path, name, shape):
+    """Pictures and text are encoded at the end. What they come from is in a file by then, and so is what they become."""
+    data = np.zeros(shape, "u1") if name != "y.txt" else np.zeros(shape, "f8")
+    np.save(tmp_path / "x.npy", data)
+    least = 1 << 20  # of private memory, for the program itself
+    done = subprocess.run([PROGRAM, "max", "x.npy", "-k1", "-j1", "--memory", "1M", *["--text"] * (name == "y.txt"), "-o", name],
+                          cwd=tmp_path, capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (least + data.nbytes // 2,) * 2))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert names_in(tmp_path) == ["x.npy", name]
+
+
 # ---- Checksums -----------------------------------------------------------------------------------
 
 
