@@ -1553,6 +1553,11 @@ static void sweep_found(void)
         "max d1 k3s2 f32 1x2x5000 last",    "min d2 k3s2p1 f16 1x2x40x90 last",
         "max d3 k5s1p2e3 f32 1x8x20x20x12 last", /* channels that boxes must not cut */
         "max k17s1p8 bf16 2x56x56", /* winners that the next plane has no room for */
+        /* cells of so many windows that no buffer holds their winners */
+        "max k2400s1p2399 d1 f32 2x40",     "max k2400s1p4798e2 d1 f64 1x40",
+        "max k50,50s1p49 f32 1x4x5",        "min k50,50s1p49 bf16 2x4x5 last",
+        "max k14,14,14s1p13 f32 2x3x3",     "max k7,7,7,7s1p6 f16 2x2x2x2",
+        "max a90000 d1 f32 1x7",
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)

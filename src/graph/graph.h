@@ -75,7 +75,8 @@ static inline tarn_node *graph_node(const tarn_graph *graph, tarn_value value)
 
 static inline const tarn_value *node_operands(const tarn_graph *graph, const tarn_node *node)
 {
-    return (const tarn_value *)graph->operands.items + node->first;
+    const tarn_value *all = graph->operands.items; /* no list while there are inputs only */
+    return all ? all + node->first : NULL;
 }
 
 static inline tarn_value graph_output(const tarn_graph *graph, int64_t k)

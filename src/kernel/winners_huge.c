@@ -5,7 +5,13 @@
  */
 #include "winners_found.h"
 
-enum { TILE_BYTES = 4 << 10, CHUNK = 448, EDGE = 16 };
+/* The room has sums of a tile, then gradients and winners, of up to 8 bytes, of a chunk of
+ * windows. */
+enum {
+    TILE_BYTES = 4 << 10,
+    CHUNK = (FOUND_BYTES - TILE_BYTES - 2 * SCRATCH_SLACK) / 16 / 64 * 64,
+    EDGE = 16
+};
 
 typedef struct huge_tile {
     const tarn_problem *p;

@@ -138,12 +138,12 @@ def test_tall_and_wide_pictures(tmp_path):
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer takes memory of its own")
-@pytest.mark.parametrize("name, shape", [("y.png", (6000, 6000)), ("y.pgm", (6000, 6000)), ("y.txt", (1000, 500))])
+@pytest.mark.parametrize("name, shape", [("y.png", (6000, 6000)), ("y.pgm", (6000, 6000)), ("y.txt", (2000, 700))])
 def test_results_larger_than_memory(tmp_path, name, shape):
     """Pictures and text are encoded at the end. What they come from is in a file by then, and so is what they become."""
     data = np.zeros(shape, "u1") if name != "y.txt" else np.zeros(shape, "f8")
     np.save(tmp_path / "x.npy", data)
-    least = 1 << 20  # of private memory, for the program itself
+    least = 4 << 20  # of private memory, for the program itself
     done = subprocess.run([PROGRAM, "max", "x.npy", "-k1", "-j1", "--memory", "1M", *["--text"] * (name == "y.txt"), "-o", name],
                           cwd=tmp_path, capture_output=True, text=True,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (least + data.nbytes // 2,) * 2))
