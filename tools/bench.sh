@@ -78,10 +78,11 @@ build_onednn3() { # build_onednn3 <peers> <folder>
 }
 
 run_population() {
-    local build peers csv folder compiler seed=${SEED:-1}
+    local build peers csv folder compiler seed=${SEED:-1} name
+    name=population-$seed$(sed -n 's/.*--threads[ =]\([0-9]*\).*/-threads\1/p' <<<"$*")
     build=$(realpath "${BUILD:-build}")
     peers=$(realpath "${PEERS:-build/peers}")
-    csv=$build/bench/population-$seed.csv
+    csv=$build/bench/$name.csv
     check_parts "$build" bench-population
     compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
     build_package "$peers/bin/python" "$build" "$build/bench/python"
@@ -95,7 +96,7 @@ run_population() {
     folder=$results/$(python3 bench/report/bench_report.py --slug <(grep '^#' "$csv"))
     mkdir -p "$folder"
     cp "$csv" "$folder/"
-    python3 bench/population/summary.py "$csv" | tee "$folder/population-$seed.md"
+    python3 bench/population/summary.py "$csv" | tee "$folder/$name.md"
 }
 
 run_pyramid() {

@@ -4,7 +4,7 @@ import ctypes as C
 from dataclasses import dataclass, field
 import os
 import sys
-from time import process_time_ns
+from time import monotonic_ns, process_time_ns
 from typing import Callable
 
 import numpy as np
@@ -17,6 +17,7 @@ NUMPY = {**tarn_case.NUMPY, "i8": np.int8, "i16": np.int16, "i32": np.int32}
 STEP, PATCHED = "step", "patched"
 RESULTS = {"fwd": (Y,), "train": (Y,), "indices": (Y, INDICES), "jvp": (DY,), "bwd": (GX,), "bwd_x": (GX,), STEP: (Y, GX), PATCHED: (Y, GX)}
 ISA_AVX512 = 1 << 4
+threads = 1  # of everyone; run_population.py sets it
 FAMILIES = {"tarn": 0, "tarn:avx2": 0b01111, "tarn:portable": 0b00011}  # masks of tarn.h: all, up to AVX2, portable
 
 
@@ -31,15 +32,16 @@ class Contestant:
     samples: list = field(default_factory=list)
 
     def run(self, repeats):
-        """Nanoseconds of processor time: on one core the time that passes, less what others use of the core meanwhile."""
-        once = self.once
-        begin = process_time_ns()
+        """Nanoseconds. By one thread: of processor time, which is the time that passes on one core, less what others
+        use of the core meanwhile. By several: the time that passes."""
+        once, now = self.once, process_time_ns if threads == 1 else monotonic_ns
+        begin = now()
         if self.many:
             self.many(repeats)
         else:
             for _ in range(repeats):
                 once()
-        taken = process_time_ns() - begin
+        taken = now() - begin
         return max(taken - self.overhead_ns * repeats, taken / 4)
 
 
@@ -51,7 +53,7 @@ class Case(tarn_case.Case):
 
     def __init__(self, library, problem, isa):
         self.library, self.problem = library, problem
-        self.handle = library.bench_open(problem.text.encode(), 1, isa)
+        self.handle = library.bench_open(problem.text.encode(), threads, isa)
 
     def array(self, operand):
         view = self.library.bench_view(self.handle, operand).contents
@@ -85,17 +87,18 @@ def families(library):
 
 
 def tarn_contestants(case, who):
-    return [Contestant(who, (name,), many=lambda repeats, number=number: case.run(number, 1, repeats))
+    return [Contestant(who, (name,), many=lambda repeats, number=number: case.run(number, threads, repeats))
             for name, number in case.passes().items()]
 
 
 def bound_contestants(case, passes):
-    moved = {name: case.bytes(case.passes()[name]) for name in passes if name not in (STEP, PATCHED)}
-    for name in {STEP, PATCHED} & set(passes):
-        moved[name] = tuple(map(sum, zip(moved["fwd"], moved["bwd"])))
+    """The bytes of a step are those of its two passes."""
+    def moved(name):
+        parts = ("fwd", "bwd") if name in (STEP, PATCHED) else (name,)
+        return tuple(map(sum, zip(*(case.bytes(case.passes()[part]) for part in parts))))
     run = case.library.bench_bound
-    return [Contestant("bound", (name,), many=lambda repeats, b=b, bypass=bypass: run(*b, 1, bypass, repeats))
-            for name, b in moved.items() for bypass in (False, True)]
+    return [Contestant("bound", (name,), many=lambda repeats, b=moved(name), bypass=bypass: run(*b, threads, bypass, repeats))
+            for name in passes for bypass in (False, True)]
 
 
 # ---- oneDNN ----

@@ -1,8 +1,8 @@
 """Times tarn on a population of random problems, beside PyTorch, oneDNN, the streaming bound and its own families.
 
-usage: run_population.py --build DIR --csv FILE [--seed N] [--count N] [--quick] [--only TEXT]
+usage: run_population.py --build DIR --csv FILE [--seed N] [--count N] [--quick] [--only TEXT] [--passes NAMES] [--threads N]
 
-One process, one thread, one core. All contestants of a problem are sampled in turn, round by round; results are compared
+One process, one thread, one core (--threads N: as many of each). All contestants of a problem are sampled in turn, round by round; results are compared
 first. `tools/bench.sh population` sets the environment and calls this; docs/population.md says how to read the result.
 """
 
@@ -16,7 +16,11 @@ import subprocess
 import sys
 import time
 
-os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # before any library starts a thread
+# Read before any library starts a thread.
+how_many = argparse.ArgumentParser(add_help=False)
+how_many.add_argument("--threads", type=int, default=1, help="of everyone; times are then elapsed ones")
+THREADS = how_many.parse_known_args()[0].threads
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-THREADS:])
 
 import numpy as np
 import torch
@@ -97,7 +101,7 @@ def agreeing(peers, case, problem, mismatches):
 def calibrate(contestant, sample_ns):
     """How often to repeat a call for one sample; a very slow call is a sample."""
     once = contestant.run(1)
-    if once < VERY_SLOW_NS:
+    if once < VERY_SLOW_NS or THREADS > 1:  # elapsed time may have a pause of the machine in it
         once = contestant.run(1)
     contestant.repeats = max(1, round(sample_ns / max(once, 50)))
     contestant.most = 1 if once > VERY_SLOW_NS else 3 if once > SLOW_NS else math.inf
@@ -130,6 +134,9 @@ def run_problem(library, onednn, tarn_torch, problem, arguments, mismatches):
     steps = torch_contestants.step_contestants(problem, case, tarn_torch)
     all_of_them = agreeing(peers + steps, case, problem, mismatches)
     all_of_them += [c for who, family in cases.items() for c in teams.tarn_contestants(family, who)]
+    for c in all_of_them:
+        c.passes = tuple(name for name in c.passes if name in arguments.passes)
+    all_of_them = [c for c in all_of_them if c.passes]
     all_of_them += teams.bound_contestants(case, dict.fromkeys(name for c in all_of_them for name in c.passes))
     measure(all_of_them, arguments.rounds, arguments.sample_ns)
     for c in all_of_them:
@@ -158,7 +165,7 @@ def load_tarn_torch():
         import tarn.torch
     except ImportError as problem:
         return note(f"the training step is left out: {problem}")
-    tarn.set_num_threads(1)
+    tarn.set_num_threads(THREADS)
     try:
         tarn.torch.build()  # now, not in the background of what is timed
     except OSError as problem:
@@ -175,17 +182,18 @@ def describe(library, onednn, arguments):
     yield f"PyTorch: {torch.__version__} ({torch.backends.cpu.get_cpu_capability()})"
     yield f"oneDNN: {onednn.version() if onednn else 'left out'}"
     yield f"population: seed {arguments.seed}, {arguments.count} problems, {arguments.rounds} rounds, " \
-          f"samples of {arguments.sample_ns / 1e3:.0f} us, least processor time, one thread"
+          f"samples of {arguments.sample_ns / 1e3:.0f} us, least {'processor time, one thread' if THREADS == 1 else f'time, {THREADS} threads'}"
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[how_many])
     parser.add_argument("--build", default="build")
     parser.add_argument("--csv", required=True)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--count", type=int)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds; 12 problems unless --count says more")
     parser.add_argument("--only", default="", help="only problems whose text has this in it")
+    parser.add_argument("--passes", type=lambda text: text.split(","), default=list(RESULTS), help="only these: step,patched")
     parser.add_argument("--compiler", default="unknown", help="for the header")
     arguments = parser.parse_args()
     arguments.count = arguments.count or (12 if arguments.quick else 120)
@@ -195,7 +203,8 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    torch.set_num_threads(1)
+    torch.set_num_threads(THREADS)
+    teams.threads = THREADS
     torch.set_grad_enabled(False)
     library, onednn, tarn_torch = teams.load_tarn(arguments.build), load_onednn(arguments.build), load_tarn_torch()
     problems = [p for p in distribution.draw(arguments.seed, arguments.count) if arguments.only in p.text]

@@ -140,11 +140,13 @@ static plan_entry *make_entry(const plan_key *key, uint64_t hash)
 static plan_entry *make_plan(module_state *state, const plan_key *key, uint64_t hash,
                              const tarn_pool *pool, const tarn_view *x,
                              const tarn_view *const layout[TARN_OPERANDS], int threads,
-                             int parts)
+                             tarn_parallel_for loop, int parts)
 {
     tarn_options options = tarn_options_default();
     if (threads > 1) /* where there are no threads, one does the work */
         tarn_executor_threads(threads, &options.executor, NULL);
+    if (loop && options.executor.parts > 1)
+        options.executor.parallel_for = loop;
     interrupts_prepare(parts, &options.executor);
     for (int k = 0; k < TARN_OPERANDS; k++)
         options.layout[k] = layout[k];
@@ -164,11 +166,13 @@ static plan_entry *make_plan(module_state *state, const plan_key *key, uint64_t 
 }
 
 plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view *x,
-                     const tarn_view *const layout[TARN_OPERANDS], int threads, int parts)
+                     const tarn_view *const layout[TARN_OPERANDS], int threads,
+                     tarn_parallel_for loop, int parts)
 {
     plan_key key;
     key.words = 0;
     add_word(&key, threads | (int64_t)parts << 32);
+    add_word(&key, (intptr_t)loop);
     add_pool(&key, pool);
     add_view(&key, TARN_X, x);
     for (int k = 0; k < TARN_OPERANDS; k++)
@@ -176,7 +180,7 @@ plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view
             add_view(&key, k, layout[k]);
     uint64_t hash = hash_key(&key);
     plan_entry *entry = find_entry(state, &key, hash);
-    return entry ? entry : make_plan(state, &key, hash, pool, x, layout, threads, parts);
+    return entry ? entry : make_plan(state, &key, hash, pool, x, layout, threads, loop, parts);
 }
 
 static bool is_row_major(const tarn_view *view)

@@ -15,10 +15,12 @@ typedef struct plan_entry {
     int64_t key[];
 } plan_entry;
 
-/* The plan for a pool, an input and given layouts (NULL: the plan's defaults) on so many threads and
- * in so many parts; new or remembered. NULL with an exception. Give it back with plan_put(). */
+/* The plan for a pool, an input and given layouts (NULL: the plan's defaults) on so many threads,
+ * the library's own or those of `loop`, and in so many parts; new or remembered. NULL with an
+ * exception. Give it back with plan_put(). */
 plan_entry *plan_get(module_state *state, const tarn_pool *pool, const tarn_view *x,
-                     const tarn_view *const layout[TARN_OPERANDS], int threads, int parts);
+                     const tarn_view *const layout[TARN_OPERANDS], int threads,
+                     tarn_parallel_for loop, int parts);
 /* One user more, of a plan in use. */
 void plan_take(module_state *state, plan_entry *entry);
 void plan_put(module_state *state, plan_entry *entry);

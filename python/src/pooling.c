@@ -290,7 +290,7 @@ static plan_entry *find_plan(module_state *state, const pooling *call, const ten
         layout[TARN_Y] = &y;
     }
     return plan_get(state, call->pool, x, layout, threads_for(state, &tensors->array[TARN_X]),
-                    parts);
+                    NULL, parts);
 }
 
 static PyObject *run_tensors(module_state *state, const pooling *call, tensors *tensors)

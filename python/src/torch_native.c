@@ -2,18 +2,24 @@
 #include "interrupts.h"
 #include "torch_step.h"
 
+#include <unistd.h>
+
+static long process; /* that imported tarn.torch */
+
 static step_object *step_of(PyObject *object)
 {
     return (step_object *)object;
 }
 
-static int plan(PyObject *object, const tarn_view *x, int threads)
+static int plan(PyObject *object, const tarn_view *x, int threads, tarn_parallel_for loop)
 {
     step_object *step = step_of(object);
+    int wanted = choose_threads(x, threads);
     const tarn_view *layout[TARN_OPERANDS] = {NULL};
     if (check_frame(step->state, &step->pool, step->frame, x))
         return -1;
-    step->plan = plan_get(step->state, &step->pool, x, layout, choose_threads(x, threads),
+    step->plan = plan_get(step->state, &step->pool, x, layout, wanted,
+                          wanted == threads ? loop : NULL,
                           count_parts(&step->pool, x, step->pass));
     return step->plan ? 0 : -1;
 }
@@ -85,17 +91,37 @@ static int watched_vjp(PyObject *object, const void *x, const void *winners, con
     tarn_view view;
     layout(object, TARN_X, &view);
     plan_entry *entry = plan_get(step->state, &step->pool, &view, layouts, step->plan->threads,
-                                 count_parts(&step->pool, &view, pass));
+                                 NULL, count_parts(&step->pool, &view, pass));
     int status = entry ? run_plan(step->state, entry->plan, pass, true, data) : -1;
     if (entry)
         plan_put(step->state, entry);
     return status;
 }
 
+static void own_threads(int count, void (*body)(void *argument, int index), void *argument)
+{
+    tarn_executor own;
+    if (!tarn_executor_threads(count, &own, NULL))
+        own.parallel_for(own.context, count, body, argument);
+    else
+        for (int k = 0; k < count; k++)
+            body(argument, k);
+}
+
+void torch_remember_process(void)
+{
+    process = (long)getpid();
+}
+
+static int is_forked(void)
+{
+    return (long)getpid() != process;
+}
+
 PyObject *torch_core_table(PyObject *module, PyObject *unused)
 {
     static torch_core table = {plan, forward, step_by_operators, watched_vjp, layout, pool,
-                               second, saves, vjp, is_long};
+                               second, saves, vjp, is_long, own_threads, is_forked};
     (void)module, (void)unused;
     return PyCapsule_New(&table, TORCH_CORE, NULL);
 }

@@ -77,6 +77,7 @@ PyObject *torch_setup(PyObject *module, PyObject *const *args, Py_ssize_t count)
     torch->saved = PyUnicode_InternFromString("saved_tensors");
     torch->step = PyUnicode_InternFromString("step");
     torch_clear(state);
+    torch_remember_process();
     state->torch = torch;
     if (PyErr_Occurred()) {
         torch_clear(state);

@@ -23,6 +23,7 @@ PyObject *step_by_operators(PyObject *step, PyObject *saved, PyObject *gy);
 
 /* A capsule of the functions that the compiled step calls. (torch_native.c) */
 PyObject *torch_core_table(PyObject *module, PyObject *unused);
+void torch_remember_process(void);
 
 /* The functions of the module, as METH_FASTCALL has them; see torch_step.c. */
 PyObject *torch_setup(PyObject *module, PyObject *const *args, Py_ssize_t count);

@@ -10,6 +10,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/TensorIterator.h>
 
 #include "torch_native.h"
 
@@ -125,6 +126,25 @@ bool lies_as(const Tensor &t, const tarn_view &layout)
         fits = t.size(a) == layout.shape[a] &&
                (layout.shape[a] <= 1 || t.stride(a) == layout.strides[a]);
     return fits;
+}
+
+// ---- Threads ----------------------------------------------------------------------------------------
+
+// The parts of a pass on PyTorch's threads: they spin for a while after each operator, and would keep others
+// from their cores. An operator over one byte a part brings them, whatever they are made of. In a child of
+// fork() they are gone, and PyTorch would wait for them for ever.
+void in_torch_threads(void *, int count, void (*body)(void *, int), void *argument)
+{
+    if (core->is_forked())
+        return core->own_threads(count, body, argument);
+    const Tensor parts = at::detail::empty_cpu({count}, at::kByte);
+    const char *first = static_cast<const char *>(parts.const_data_ptr());
+    at::TensorIterator::borrowing_nullary_op(parts).for_each(
+        [&](char **data, const int64_t *, int64_t part_count) {
+            for (int64_t k = 0; k < part_count; k++)
+                body(argument, static_cast<int>(data[0] - first + k));
+        },
+        1);
 }
 
 // ---- Backward ---------------------------------------------------------------------------------------
@@ -309,7 +329,7 @@ void record(PyObject *step, const Tensor &x, const Tensor &y, const Tensor &winn
 PyObject *run_tensor(PyObject *step, const Tensor &x, torch_way way)
 {
     const tarn_view view = view_of(x);
-    if (core->plan(step, &view, x.numel() < 65536 ? 1 : at::get_num_threads()))
+    if (core->plan(step, &view, x.numel() < 65536 ? 1 : at::get_num_threads(), in_torch_threads))
         return nullptr;
     tarn_view layout;
     core->layout(step, TARN_Y, &layout);

@@ -15,7 +15,8 @@ typedef enum { TORCH_FAILED, TORCH_BY_OPERATORS, TORCH_RUN, TORCH_RECORD } torch
 /* A step (tarn._core.Step) is a pool between its forward and its backward. */
 typedef struct {
     /* These want the GIL. */
-    int (*plan)(PyObject *step, const tarn_view *x, int threads); /* 0, or -1 with an exception */
+    /* 0, or -1 with an exception. `loop` runs the parts on PyTorch's threads, which are as many. */
+    int (*plan)(PyObject *step, const tarn_view *x, int threads, tarn_parallel_for loop);
     int (*forward)(PyObject *step, const void *x, void *y, void *second); /* likewise */
     PyObject *(*vjp_by_operators)(PyObject *step, PyObject *saved, PyObject *gy);
     int (*watched_vjp)(PyObject *step, const void *x, const void *winners, const void *gy,
@@ -28,6 +29,8 @@ typedef struct {
     tarn_status (*vjp)(PyObject *step, const void *x, const void *winners, const void *gy, void *gx,
                        tarn_error *error);
     int (*is_long)(PyObject *step); /* whether its backward should be the watched one */
+    void (*own_threads)(int count, void (*body)(void *argument, int index), void *argument);
+    int (*is_forked)(void); /* since tarn.torch was imported */
 } torch_core;
 
 typedef struct {
@@ -37,7 +40,7 @@ typedef struct {
 } torch_native;
 
 /* The capsules that hold them. The name is changed with the structures above. */
-#define TORCH_CORE "tarn.torch_core.2"
+#define TORCH_CORE "tarn.torch_core.3"
 #define TORCH_NATIVE "tarn.torch_native.1"
 
 #ifdef __cplusplus

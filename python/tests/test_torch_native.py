@@ -253,3 +253,73 @@ def test_long_graphs_and_threads():
     expected = leaf(2, 3, 64, 64)
     F.max_pool2d(expected, 3, 2, 1).sum().backward()
     assert len(gradients) == 4 and all(g.equal(expected.grad) for g in gradients.values())
+
+
+# ---- Threads ----
+
+
+def step(x, pool):
+    leaf = x.detach().requires_grad_()
+    y = pool(leaf)
+    y.backward(y.detach())
+    return y.detach(), leaf.grad
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("pool", (lambda x: T.max_pool2d(x, 3, 2, 1), lambda x: T.avg_pool2d(x, 5, 1, 2),
+                                  lambda x: T.smooth_max_pool2d(x, 3), lambda x: T.adaptive_max_pool2d(x, 7)))
+def test_the_bits_do_not_depend_on_pytorchs_threads(threads, pool):
+    x = torch.randn(2, 3, 150, 170)
+    threads(1)
+    expected = step(x, pool)
+    for torchs, own in ((2, None), (3, None), (8, None), (2, 5), (1, 4)):  # where they differ, tarn has its own
+        threads(torchs)
+        if own:
+            with tarn.threads(own):
+                found = step(x, pool)
+        else:
+            found = step(x, pool)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected))
+
+
+IN_PYTORCHS_THREADS = """
+import os, sys, torch, tarn.torch as T
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+x = torch.arange(240000.0).reshape(2, 3, 200, 200).requires_grad_()
+gy = torch.ones(2, 3, 66, 66)
+
+def step():
+    # Bytes: comparing tensors would take PyTorch's threads again.
+    y = T.max_pool2d(x, 3)
+    (gx,) = torch.autograd.grad(y, x, gy)
+    return y.detach().numpy().tobytes(), gx.numpy().tobytes()
+
+T.build()
+torch.set_num_threads(1)
+expected = step()
+torch.set_num_threads(2)
+torch.ones(1000000).exp()  # starts PyTorch's threads
+before = threads()
+assert step() == expected and threads() == before, (before, threads())
+child = os.fork()
+if child == 0:
+    try:
+        os._exit(0 if step() == expected and threads() == 2 else 3)
+    finally:
+        os._exit(4)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+def test_a_step_takes_pytorchs_threads_but_not_those_lost_by_a_fork():
+    subprocess.run([sys.executable, "-c", IN_PYTORCHS_THREADS], check=True, timeout=120)
