@@ -417,7 +417,8 @@ void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, i
         *f = slides;
     for (int k = 0; k < f->axes; k++) { /* boxes of about the same size */
         fold_axis *a = &f->axis[k];
-        a->most = ceil_div(a->results, ceil_div(a->results, a->most));
+        int64_t even = ceil_div(a->results, ceil_div(a->results, a->most));
+        a->most = is_aligned(a) ? ceil_div(even, a->align) * a->align : even;
     }
 }
 
@@ -434,9 +435,14 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
                          .backward = backward,
                          .results = axis->out,
                          .sources = axis->size,
+                         .align = 1,
                          .most = 1,
                          .block = 1};
         a->irregular = axis->adaptive || (backward && axis->out <= 2);
+        if (backward && !a->irregular) {
+            a->align = axis->stride;
+            a->origin = -axis->lo;
+        }
         a->longest = axis->kernel;
         a->step = axis->adaptive ? 1 : axis->dilation;
         a->pace =

@@ -47,6 +47,7 @@ typedef struct {
     int64_t longest;          /* entries of the longest list */
     int64_t step;             /* from one entry to the next, in sources */
     double pace;              /* from one result to the next */
+    int64_t align, origin;    /* boxes of a multiple of `align` results begin at one of `origin` */
     int64_t most, block;      /* the plan: results of a box, entries of a block */
     int64_t from, count;      /* the box */
     int64_t entry, entries;   /* the block in hand, */
@@ -120,6 +121,13 @@ static inline int64_t array_size(fold *f, int depth)
     return size;
 }
 
+/* Whether boxes of cells begin where windows may, so that two of them share fewer windows. */
+static inline bool is_aligned(const fold_axis *a)
+{
+    return a->align > 1 && a->most < a->results && a->most % a->align == 0 &&
+           a->block == a->longest;
+}
+
 /* The most sources that a box has on an axis. */
 static inline double planned_width(const fold_axis *a)
 {
@@ -127,6 +135,9 @@ static inline double planned_width(const fold_axis *a)
                    : a->irregular                         ? 1
                    : a->axis->stride == 1 || !a->backward ? 0
                                                           : (double)a->step;
+    if (is_aligned(a)) /* phases of dilated windows may have windows of their own */
+        return (double)(a->most / a->align) +
+               (double)(a->block - (a->axis->dilation == 1)) * (double)a->step;
     return (double)(a->most - 1) * a->pace + slack + (double)(a->block - 1) * (double)a->step + 1;
 }
 
@@ -134,8 +145,11 @@ static inline double planned_width(const fold_axis *a)
 enum { MOST_GROWTHS = 4 };
 static inline void grow_axis(fold_axis *a, int what)
 {
-    a->most = what & 1 ? min_i64(2 * a->most, a->results) : a->most;
-    a->most = what & 4 ? min_i64(a->most + a->most / 2, a->results) : a->most;
+    a->most += what & 1 ? a->most : what & 4 ? a->most / 2 : 0;
+    if (a->most >= a->results)
+        a->most = a->results;
+    else if (a->most > a->align)
+        a->most -= a->most % a->align;
     a->block = what & 2 ? min_i64(2 * a->block, min_i64(a->longest, LONGEST_BLOCK)) : a->block;
 }
 
@@ -156,13 +170,19 @@ static inline void set_box(fold *f, const box *b)
     }
 }
 
+/* Results of the box that begins at `from`, of those up to `end`. */
+static inline int64_t part_length(const fold_axis *a, int64_t from, int64_t end)
+{
+    return min_i64(end - from, a->most - (is_aligned(a) ? (from - a->origin) % a->most : 0));
+}
+
 /* The first of the boxes that a plan cuts `whole` into, and the next one, down the first axis;
  * false behind the last. */
 static inline box first_part(const fold *f, const box *whole)
 {
     box part = *whole;
     for (int k = 0; k < f->axes; k++)
-        part.count[k] = min_i64(whole->count[k], f->axis[k].most);
+        part.count[k] = part_length(&f->axis[k], part.from[k], part.from[k] + part.count[k]);
     return part;
 }
 
@@ -174,7 +194,7 @@ static inline bool next_part(const fold *f, const box *whole, box *part)
         bool more = part->from[k] < end;
         if (!more)
             part->from[k] = whole->from[k];
-        part->count[k] = min_i64(end - part->from[k], f->axis[k].most);
+        part->count[k] = part_length(&f->axis[k], part->from[k], end);
         if (more)
             return true;
     }

@@ -30,9 +30,10 @@ typedef struct tarn_weight_ops {
      * seen is beta*x. Right where |beta*x| < 2^24 and the result is a normal number. */
     void (*exponentials)(double *x, int64_t n, bool full, double beta, double shift,
                          tarn_seen *seen);
-    /* x becomes sign(x) * |x|^q * 2^-shift; q of 0, 1 and 2 is without a scale. What is seen,
-     * unless NULL, is |x|, zeros left out. Right where |x| is normal, and the result, too. */
-    void (*powers)(double *x, int64_t n, double q, double shift, tarn_seen *seen);
+    /* x becomes |x|^q * 2^-shift, or as much with the sign of x; q of 0, 1 and 2 is without a
+     * scale. What is seen, unless NULL, is |x|, zeros left out. Right where |x| is normal, and the
+     * result, too. */
+    void (*powers)(double *x, int64_t n, double q, bool signs, double shift, tarn_seen *seen);
 
     /* [L3] Values from the sums of weights and the taps of the greatest; 0 where the sum is 0. For
      * short types the greatest weights may be given: they grow with beta*x, whose steps are 2^-24
@@ -43,7 +44,8 @@ typedef struct tarn_weight_ops {
     void (*norms)(double *to, const double *sums, const double *tops, int64_t n, double p,
                   double shift);
 
-    void (*products)(double *to, const double *a, const double *b, int64_t n); /* a*b + 0 */
+    void (*products)(double *to, const double *a, const double *b,
+                     int64_t n); /* a*b + 0; a*0 is 0 */
     void (*quotients)(double *to, const double *a, const double *b,
                       int64_t n); /* a/b + 0; a/0 is 0 */
 } tarn_weight_ops;

@@ -40,7 +40,8 @@ typedef struct {
     char *base[OPERANDS]; /* of the planes in hand */
     bool full;            /* all of binary64 counts: see exponential.h */
     bool exact;           /* in weights; or in plain numbers */
-    bool any_will_do;     /* values are plain sums whatever the input holds */
+    bool bounded;         /* powers of 1 and 2 need no scale: those of f32, and values of p = 1 */
+    bool any_will_do;     /* ... and what is not finite needs no care: values */
     fold windows, cells;
     fold_sum sum[2], best[2]; /* of plain numbers, and of weights */
     int64_t planned_lanes;
@@ -79,7 +80,7 @@ static void see_factors(pass *s, double *x, int64_t n)
     tarn_seen seen = {INFINITY, -INFINITY, true};
     if (!s->full)
         return;
-    s->ops->powers(x, n, 1.0, 0.0, &seen);
+    s->ops->powers(x, n, 1.0, true, 0.0, &seen);
     s->moderate &= seen.finite && seen.low >= LEAST_MODERATE && seen.high <= GREATEST_MODERATE;
 }
 
@@ -113,7 +114,7 @@ static bool is_sound(const pass *s)
         return true;
     if (!s->moderate || !seen->finite)
         return false;
-    if (seen->low > seen->high)
+    if (seen->low > seen->high || s->bounded)
         return true;
     if (is_smooth(s))
         return seen->low > -MOST_ARGUMENT && seen->high < MOST_ARGUMENT &&
@@ -263,10 +264,15 @@ static void weigh(pass *s, double *x, int64_t n, bool slopes)
         s->ops->exponentials(x, n, s->full, p->beta, s->shift, &s->seen);
         return;
     }
-    s->ops->powers(x, n, slopes ? p->power - 1 : p->power, slopes ? s->slope_shift : s->shift,
-                   s->any_will_do ? NULL : &s->seen);
-    for (int64_t k = 0; k < n && !slopes; k++)
-        x[k] = __builtin_fabs(x[k]);
+    tarn_seen *seen = s->bounded ? NULL : &s->seen;
+    if (slopes && p->power == 2.0 && !seen)
+        return; /* x is its own slope */
+    if (!slopes && p->power == 2.0 && !seen)
+        s->ops->products(x, x, x, n);
+    else if (slopes)
+        s->ops->powers(x, n, p->power - 1, true, s->slope_shift, seen);
+    else
+        s->ops->powers(x, n, p->power, false, s->shift, seen);
 }
 
 static void plain_values(const pass *s, double *y, const double *sums, const double *tops,
@@ -285,7 +291,7 @@ static void plain_quotients(const pass *s, double *to, const double *a, const do
     piece divisor;
     if (!is_smooth(s)) {
         s->ops->norms(divisor, sums, tops, n, s->p->power, s->shift);
-        s->ops->powers(divisor, n, s->p->power - 1, s->slope_shift, NULL);
+        s->ops->powers(divisor, n, s->p->power - 1, false, s->slope_shift, NULL);
     }
     s->ops->quotients(to, a, is_smooth(s) ? sums : divisor, n);
 }
@@ -419,7 +425,7 @@ static void load_taps(fold *f, void *to)
 
 /* Sums over the windows of a box; their greatest taps and, where these are at hand, weights. */
 typedef struct {
-    const char *weights, *tangents;
+    char *weights, *tangents;
     const double *tops, *greatest;
 } window_sums;
 
@@ -429,6 +435,8 @@ static window_sums sum_windows(pass *s, fold *f, const box *b, bool tangents)
     window_sums sums = {NULL, NULL, NULL, NULL};
     set_box(f, b);
     sums.weights = tarn_fold_sums(f, TERM_WEIGHT, sum);
+    if (s->bounded && !s->any_will_do && !s->exact) /* taps are finite where their sums are */
+        s->ops->powers((void *)sums.weights, array_size(f, -1), 1.0, false, 0.0, &s->seen);
     if (keeps_weights(s, f) && s->base[TARN_Y] && !s->full)
         sums.greatest = tarn_fold_sums(f, TERM_WEIGHT, &s->best[0]);
     if (tangents)
@@ -597,6 +605,7 @@ static void plan_pass(pass *s, int64_t lanes)
             fold_axis *rows = &cells->axis[0];
             const double fit = (double)windows->axis[0].most / rows->pace;
             rows->most = max_i64(min_i64(rows->most, (int64_t)fit), 1);
+            rows->most -= rows->most > rows->align ? rows->most % rows->align : 0;
         }
         tarn_keep_sources(cells, 1 << TERM_SHARE, element);
     }
@@ -683,8 +692,10 @@ static void start_pass(pass *s, const tarn_problem *p, const tarn_tensors *t,
     memcpy(s->base, t->base, sizeof s->base);
     s->full = p->dtype == TARN_F64;
     s->exact = false;
-    s->any_will_do = !t->base[TARN_GX] && !t->base[TARN_DY] && p->op == TARN_LP &&
-                     (p->power == 1.0 || (p->power == 2.0 && !s->full));
+    const bool values = !t->base[TARN_GX] && !t->base[TARN_DY];
+    s->bounded = p->op == TARN_LP && ((p->power == 1.0 && (values || !s->full)) ||
+                                      (p->power == 2.0 && !s->full));
+    s->any_will_do = s->bounded && values;
     s->shift = s->slope_shift = 0;
     s->sum[0] = (fold_sum){sizeof(double), ops->rows->sum_pixels[CORE_F64],
                            ops->rows->sum_stride2[CORE_F64]};
