@@ -529,6 +529,7 @@ PyMethodDef functions[] = {
     {"unpad", FAST(unpad), NULL},
     {"unpool", FAST(unpool), NULL},
     {"nodes", nodes, METH_VARARGS, NULL},
+    {"copy_file", copy_file, METH_VARARGS, NULL},
     {"set_num_threads", set_num_threads, METH_O, NULL},
     {"set_threads_here", set_threads_here, METH_O, NULL},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},

@@ -37,6 +37,9 @@ const tarn_pool *checked_pool(const module_state *state, PyObject *object);
 /* A capsule of the functions that the compiled calls of tarn.jax use. (jax_native.c) */
 PyObject *jax_core_table(PyObject *module, PyObject *unused);
 
+/* A file copied through memory. (copy_file.c) */
+PyObject *copy_file(PyObject *module, PyObject *args);
+
 /* 0, or -1 with TypeError for a wrong number of arguments. */
 int check_count(Py_ssize_t given, int expected);
 

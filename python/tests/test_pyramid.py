@@ -441,9 +441,9 @@ def test_damaged_shards(tmp_path, damage, words):
 def test_a_file_that_is_cut_short_is_an_error(tmp_path):
     (tmp_path / "cells").write_bytes(bytes(10))
     with open(tmp_path / "cells", "rb") as file:
-        assert loaded(file, 4, 6).tolist() == [0] * 6
+        assert loaded(file.fileno(), 4, 6).tolist() == [0] * 6
         with pytest.raises(ValueError, match="ends after 10 bytes"):
-            loaded(file, 4, 7)
+            loaded(file.fileno(), 4, 7)
 
 
 def test_parts_fit_the_budget(tmp_path):

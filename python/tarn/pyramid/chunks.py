@@ -19,8 +19,11 @@ import numcodecs
 import numpy
 import zarr
 
+from .._core import copy_file
+
 PARTIAL = ".partial"  # how files end that are not finished
 ABSENT = 2**64 - 1  # offset and size, in a shard's index, of a chunk of fill values
+INDEX_BYTES = 64  # of a chunk in a shard's index, at most, while it is made
 COPIED_BYTES = 256 << 10  # at a time: they stay in the cache
 CACHE_LINE = 64
 
@@ -127,6 +130,7 @@ class Chunks:
         if array.fill_value is not None:
             self._fill[...] = array.fill_value
         self._grid = tuple(u // c for u, c in zip(self.unit, self.chunk))
+        self._index_grid = self._grid if self.sharded else None
         self._key = array.metadata.encode_chunk_key
         keys = ("zarr_format", "shape", "data_type", "chunk_grid", "codecs", "fill_value")
         self.encoding = [facts.get(key) for key in keys]
@@ -164,29 +168,29 @@ class Chunks:
 
     @contextlib.contextmanager
     def _unit_file(self, unit):
-        """The file of a unit, open, and its index; None if there is no file."""
+        """The file of a unit, open; None if there is no file."""
         try:
-            file = open(self.path(unit), "rb", buffering=0)
+            fd = os.open(self.path(unit), os.O_RDONLY)
         except FileNotFoundError:
             yield None
             return
-        with file:
-            yield file, os.fstat(file.fileno()).st_size, self._index(file) if self.sharded else None
+        try:
+            yield _UnitFile(fd, None, self._index_grid)
+        finally:
+            os.close(fd)
 
-    def _chunk(self, unit_file, number):
+    def _chunk(self, file, number):
         """The cells of a chunk; None if all are fill values."""
-        if unit_file is None:
+        if file is None:
             return None
-        file, size, index = unit_file
-        offset = 0
-        if index is not None:
-            offset, count = map(int, index[tuple(i % g for i, g in zip(number, self._grid))])
+        offset, size = 0, file.size
+        if file.index is not None:
+            offset, size = map(int, file.index[tuple(i % g for i, g in zip(number, self._grid))])
             if offset == ABSENT:
                 return None
-            if offset + count > size:
+            if offset + size > file.size:
                 raise ValueError("the shard ends before a chunk does")
-            size = count
-        return self._decoded(loaded(file, offset, size))
+        return self._decoded(file.read(offset, size))
 
     def _decoded(self, data):
         """The cells of a chunk, of its bytes."""
@@ -196,17 +200,8 @@ class Chunks:
         if cells.size != math.prod(self.chunk):
             raise ValueError(f"a chunk of {cells.nbytes} bytes, where "
                              f"{math.prod(self.chunk) * self._stored.itemsize} are expected")
-        return cells.reshape(self.chunk)
-
-    def _index(self, file):
-        """Offsets and sizes of a shard's chunks."""
-        cells = 2 * math.prod(self._grid)
-        size = os.fstat(file.fileno()).st_size
-        data = os.pread(file.fileno(), 8 * cells + 4, max(0, size - 8 * cells - 4))
-        if len(data) != 8 * cells + 4 or \
-                google_crc32c.value(data[:-4]) != int.from_bytes(data[-4:], "little"):
-            raise ValueError("the shard's index is damaged")
-        return numpy.frombuffer(data, "<u8", cells).reshape(*self._grid, 2)
+        cells = cells.reshape(self.chunk)
+        return cells if cells.flags.aligned else cells.copy()  # others put chunks at any byte
 
     # ---- Writing --------------------------------------------------------------------------------
 
@@ -264,21 +259,53 @@ class Chunks:
         out[...] = self._fill
         return out
 
-    def copy(self, unit, source, see=None):
+    def copy(self, unit, source, room, see=None):
         """Writes a unit as another array of the same encoding has it. `see` is called with the number
-        and the cells of each chunk, which are None if all are fill values, while they are at hand."""
+        and the cells of each chunk, which are None if all are fill values, while they are at hand.
+        A file of at most `room` bytes, and its index, is read once."""
+        memory = scratch("file", [room + INDEX_BYTES * math.prod(self._grid)], numpy.uint8)
+        size = copy_at_once(source.path(unit), self.path(unit), memory)
+        if size > memory.size:
+            return self._copy_in_pieces(unit, source, see)
+        if see is not None:
+            found = _UnitFile(None, memory[:size], source._index_grid) if size else None
+            for number in self.chunks_of(unit):
+                see(number, source._chunk(found, number))
+        return (size, google_crc32c.value(memory[:size])) if size else (0, None)
+
+    def _copy_in_pieces(self, unit, source, see):
         with whole_file(self.path(unit)) as file, source._unit_file(unit) as found:
-            size = found[1] if found is not None else 0
-            piece = COPIED_BYTES if self.sharded or see is None else max(size, 1)
-            data = None
-            for start in range(0, size, piece):
-                data = loaded(found[0], start, min(piece, size - start))
-                file.write(data)
+            for start in range(0, found.size, COPIED_BYTES):
+                file.write(found.read(start, min(COPIED_BYTES, found.size - start)))
             if see is not None:
                 for number in self.chunks_of(unit):
-                    see(number, source._chunk(found, number) if self.sharded or data is None
-                        else source._decoded(data))
+                    see(number, source._chunk(found, number))
         return file.facts()
+
+
+class _UnitFile:
+    """The file of a unit, open or in memory: its size, and offsets and sizes of its chunks if it is a
+    shard, with `grid` chunks."""
+
+    def __init__(self, fd, data, grid):
+        self._fd, self._data = fd, data
+        self.size = os.fstat(fd).st_size if data is None else data.size
+        self.index = None if grid is None else self._read_index(grid)
+
+    def _read_index(self, grid):
+        size = 16 * math.prod(grid) + 4
+        if size > self.size:
+            raise ValueError("the shard's index is damaged")
+        data = self.read(self.size - size, size).tobytes()
+        if google_crc32c.value(data[:-4]) != int.from_bytes(data[-4:], "little"):
+            raise ValueError("the shard's index is damaged")
+        return numpy.frombuffer(data[:-4], "<u8").reshape(*grid, 2)
+
+    def read(self, offset, size):
+        """Some bytes; those of an open file in memory of this thread that the next call uses again."""
+        if self._data is not None:
+            return self._data[offset:offset + size]
+        return loaded(self._fd, offset, size)
 
 
 def _grid_of(box, shape):
@@ -317,12 +344,12 @@ def scratch(name, shape, dtype):
     return held[:size].view(dtype).reshape(shape)
 
 
-def loaded(file, offset, size):
+def loaded(fd, offset, size):
     """Bytes of a file, in memory of this thread that the next call uses again. They are not mapped:
     mapping and unmapping stops all threads, and a file that is cut short would end the process."""
     data = left = scratch("file", [size], numpy.uint8)
     while left.size:
-        count = os.preadv(file.fileno(), [left], offset + size - left.size)
+        count = os.preadv(fd, [left], offset + size - left.size)
         if not count:
             raise ValueError(f"the file ends after {offset + size - left.size} bytes")
         left = left[count:]
@@ -344,42 +371,67 @@ def file_facts(path):
     return size, checksum
 
 
+def copy_at_once(source, path, memory):
+    """Copies a file, and leaves it in `memory`; gives its size, 0 if there is none. One that is
+    larger than the memory is left alone."""
+    temporary = _temporary(path)
+    try:
+        size = copy_file(source, temporary, path, memory)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            size = copy_file(source, temporary, path, memory)
+        except FileNotFoundError:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            return 0
+    if size == 0:
+        raise ValueError("the file is empty")
+    return size
+
+
+def _temporary(path):
+    return f"{path}.{os.urandom(8).hex()}{PARTIAL}"
+
+
 class _File:
     """A file being written, its size and checksum. It is there from the first byte on."""
 
     def __init__(self, path):
-        self._path, self._file, self.size, self.checksum = path, None, 0, 0
+        self._path, self._fd, self.size, self.checksum = path, None, 0, 0
 
     def write(self, data):
         """Writes all of `data`, bytes or an array of them; gives how many."""
         left = memoryview(data)
-        self._file = self._file or self._open()
+        if self._fd is None:
+            self._fd = self._open()
         while left:
-            left = left[self._file.write(left):]
+            left = left[os.write(self._fd, left):]
         self.checksum = google_crc32c.extend(self.checksum, data)
         self.size += len(data)
         return len(data)
 
     def _open(self):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
-            return open(self._path, "xb", buffering=0)
+            return os.open(self._path, flags, 0o666)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            return open(self._path, "xb", buffering=0)
+            return os.open(self._path, flags, 0o666)
 
     def facts(self):
         return (self.size, self.checksum) if self.size else (0, None)
 
     def close(self):
-        if self._file:
-            self._file.close()
+        if self._fd is not None:
+            os.close(self._fd)
 
 
 @contextlib.contextmanager
 def whole_file(path):
     """A file to write that takes its name at the end, so that a name is never on half a file. If
     nothing is written there is none in the end."""
-    temporary = f"{path}.{os.urandom(8).hex()}{PARTIAL}"
+    temporary = _temporary(path)
     try:
         with contextlib.closing(_File(temporary)) as file:
             yield file

@@ -57,7 +57,7 @@ def run(source, out, request, memory, workers, scheduler, resume, overwrite, pro
         try:
             if resume:
                 _sweep(out)
-            counts = _work(plan, engine, journal, progress or (lambda state: None), began)
+            counts = _work(plan, engine, journal, progress, began)
             if resume or scheduler is not None:
                 _sweep(out)
             _advertise(plan)
@@ -185,9 +185,10 @@ def _work(plan, engine, journal, progress, began):
         nonlocal started, finished, moved
         journal.add(line)
         started, finished, moved = started + 1, finished + 1, moved + cost[line["level"]]
-        seconds = time.monotonic() - began
-        eta = (total - moved) * seconds / (moved - before)
-        progress(Progress(line["level"], finished, tasks, moved, total, seconds, eta))
+        if progress is not None:
+            seconds = time.monotonic() - began
+            eta = (total - moved) * seconds / (moved - before)
+            progress(Progress(line["level"], finished, tasks, moved, total, seconds, eta))
 
     for number in range(len(plan.levels)):
         try:

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy
 
 from .. import Error, Pool, __version__
+from .chunks import INDEX_BYTES
 from .errors import RequestError
 from .source import MAPPED_BYTES, Source
 
@@ -349,7 +350,7 @@ def unit_bytes(plan, level, slab, part):
     this = plan.levels[level]
     size = numpy.dtype(plan.source.dtype).itemsize
     block, chunk = math.prod(slab) * size, math.prod(this.chunks) * size
-    index = 64 * math.prod(this.unit) // math.prod(this.chunks)
+    index = INDEX_BYTES * math.prod(this.unit) // math.prod(this.chunks)
     box = [min(p * f, n) for p, f, n in zip(part, this.step, plan.read_shape(level))]
     x = math.prod(box) * size if this.reads >= 0 else 0
     # The slab; then either a chunk that is made whole and encoded, or what a part reads.

@@ -5,6 +5,7 @@ same bytes.
 
 import functools
 import itertools
+import math
 import os
 
 import numpy
@@ -81,7 +82,8 @@ def _line(plan, level, unit, target, write):
 def _write(plan, level, unit, target, below, slab, part, see=None):
     """Writes a unit; `see` is shown the number and the cells of each chunk."""
     if plan.levels[level].reads < 0 and below.encoding == target.encoding:
-        return target.copy(unit, below, see)
+        # What computing would take for its slab is there for the file.
+        return target.copy(unit, below, math.prod(slab) * numpy.dtype(plan.source.dtype).itemsize, see)
     blocks = _blocks(plan, level, below, plan.levels[level].box(unit), slab, part)
     return target.write(unit, blocks if see is None else _seen(target.chunks_of(unit), blocks, see))
 
