@@ -198,7 +198,7 @@ static void run_extreme(long_state *s)
     if (odd || s->codes)
         write_winner(s, cell);
     else
-        s->ops->unkey[s->key](output_of(s, TARN_Y), &best, s->flip, 1);
+        narrowest(s->ops)->unkey[s->key](output_of(s, TARN_Y), &best, s->flip, 1);
 }
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
@@ -322,10 +322,10 @@ static void run_mean(long_state *s)
     double wide = (double)divisor, wide_sum;
     if (s->bytes == 4) {
         memcpy(&single_sum, sum, sizeof single_sum);
-        s->ops->means_f32[p->dtype](output_of(s, s->out), &single_sum, &single, 0, 1);
+        narrowest(s->ops)->means_f32[p->dtype](output_of(s, s->out), &single_sum, &single, 0, 1);
     } else {
         memcpy(&wide_sum, sum, sizeof wide_sum);
-        s->ops->means_f64[p->dtype](output_of(s, s->out), &wide_sum, &wide, 0, 1);
+        narrowest(s->ops)->means_f64[p->dtype](output_of(s, s->out), &wide_sum, &wide, 0, 1);
     }
 }
 
