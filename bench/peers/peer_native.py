@@ -83,7 +83,7 @@ class Native:
                      handle.run, interior, [x, y, gy, gx])]
 
     def calls(self, problem, name, inputs, threads):
-        if problem.op not in OPS or problem.dtype not in DTYPES or not problem.kernels:
+        if problem.op not in OPS or problem.dtype not in DTYPES or not problem.kernels or problem.dilation > 1:
             return []
         found = []
         for layout in self.layouts:

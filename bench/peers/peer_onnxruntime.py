@@ -24,6 +24,8 @@ def node(problem, name, domain):
     words = {"kernel_shape": list(problem.kernels), "strides": list(problem.strides), "pads": list(problem.paddings) * 2}
     if problem.op == "avg":
         words["count_include_pad"] = 1
+    else:
+        words["dilations"] = list(problem.dilations)
     return helper.make_node(f"{kind}Pool", ["x"], outputs, domain=domain, **words)
 
 

@@ -17,8 +17,7 @@ def node(problem, x):
     strides, pads, kernel = list(problem.strides), list(problem.paddings), list(problem.kernels)
     if problem.op == "avg":
         return operations.avg_pool(x, strides, pads, pads, kernel, False, "floor", "explicit")
-    ones = [1] * problem.spatial
-    return operations.max_pool(x, strides, ones, pads, pads, kernel, "floor", "explicit").output(0)
+    return operations.max_pool(x, strides, list(problem.dilations), pads, pads, kernel, "floor", "explicit").output(0)
 
 
 def calls(problem, name, inputs, threads):

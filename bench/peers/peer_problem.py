@@ -15,6 +15,7 @@ class Problem:
     kernel: int = 0
     stride: int = 0
     padding: int = 0
+    dilation: int = 1
     beta: float = 1.0
 
     @property
@@ -48,11 +49,15 @@ class Problem:
         return (self.padding,) * self.spatial
 
     @property
+    def dilations(self):
+        return (self.dilation,) * self.spatial
+
+    @property
     def out(self):
         """Sizes of the output's spatial axes."""
         if self.window == "adaptive":
             return (self.kernel,) * self.spatial
-        return tuple((n + 2 * self.padding - k) // s + 1
+        return tuple((n + 2 * self.padding - self.dilation * (k - 1) - 1) // s + 1
                      for n, k, s in zip(self.size, self.kernels, self.strides))
 
 
@@ -60,10 +65,11 @@ def parse(text):
     op, *words = text.split()
     found = {"op": op, "text": text, "spatial": 2, "window": "sliding"}
     for word in words:
-        if match := re.fullmatch(r"k(\d+)(?:s(\d+))?(?:p(\d+))?", word):
+        if match := re.fullmatch(r"k(\d+)(?:s(\d+))?(?:p(\d+))?(?:e(\d+))?", word):
             found["kernel"] = int(match[1])
             found["stride"] = int(match[2] or match[1])
             found["padding"] = int(match[3] or 0)
+            found["dilation"] = int(match[4] or 1)
         elif match := re.fullmatch(r"a(\d+)", word):
             found.update(window="adaptive", kernel=int(match[1]))
         elif match := re.fullmatch(r"d(\d)", word):

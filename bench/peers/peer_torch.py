@@ -43,6 +43,7 @@ class Pool:
         self.indices = self.empty(gy.shape, torch.int64)
         self.window = (list(problem.kernels), list(problem.strides), list(problem.paddings)) \
             if problem.kernels else None
+        self.dilation = list(problem.dilations)
 
     def empty(self, shape, dtype):
         return torch.zeros(tuple(shape), dtype=dtype).contiguous(memory_format=self.format)
@@ -59,7 +60,7 @@ class Pool:
     def fwd_max(self):
         p, d = self.problem, self.problem.spatial
         if d == 1:
-            return [self.functional(lambda: torch.max_pool1d(self.x, *self.window), "max_pool1d")]
+            return [self.functional(lambda: torch.max_pool1d(self.x, *self.window, self.dilation), "max_pool1d")]
         calls = self.train_max()
         if p.window == "global":
             axes = tuple(range(2, 2 + d))
@@ -74,14 +75,13 @@ class Pool:
         if p.spatial == 1:
             return self.train_max_1d()
         function = (aten.max_pool2d_with_indices if p.spatial == 2 else aten.max_pool3d_with_indices).out
-        kernel, stride, padding = self.window
-        return [self.call(lambda: function(self.x, kernel, stride, padding, out=y, indices=indices), y)]
+        return [self.call(lambda: function(self.x, *self.window, self.dilation, out=y, indices=indices), y)]
 
     def train_max_1d(self):
         """As torch does it: one row of a picture."""
         x, y, indices = self.x.unsqueeze(2), self.y.unsqueeze(2), self.indices.unsqueeze(2)
-        k, s, p = ([first, *own] for first, own in zip((1, 1, 0), self.window))
-        return [self.call(lambda: aten.max_pool2d_with_indices.out(x, k, s, p, out=y, indices=indices), self.y)]
+        window = [[first, *own] for first, own in zip((1, 1, 0, 1), (*self.window, self.dilation))]
+        return [self.call(lambda: aten.max_pool2d_with_indices.out(x, *window, out=y, indices=indices), self.y)]
 
     def bwd_max(self):
         self.train_max()[0].once()  # the indices
@@ -89,13 +89,12 @@ class Pool:
         if p.window == "adaptive":
             backward = aten.adaptive_max_pool2d_backward.grad_input
             return [self.call(lambda: backward(gy, self.x, indices, grad_input=gx), gx)]
-        x, window = self.x, self.window
+        x, window = self.x, (*self.window, self.dilation)
         if p.spatial == 1:
             gy, x, gx, indices = (t.unsqueeze(2) for t in (gy, x, gx, indices))
-            window = [[first, *own] for first, own in zip((1, 1, 0), self.window)]
+            window = [[first, *own] for first, own in zip((1, 1, 0, 1), window)]
         function = aten.max_pool3d_with_indices_backward if p.spatial == 3 else aten.max_pool2d_with_indices_backward
-        ones = [1] * len(window[0])
-        return [self.call(lambda: function.grad_input(gy, x, *window, ones, False, indices, grad_input=gx), self.gx)]
+        return [self.call(lambda: function.grad_input(gy, x, *window, False, indices, grad_input=gx), self.gx)]
 
     def fwd_avg(self):
         p, y = self.problem, self.y
