@@ -273,15 +273,7 @@ static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vecto
 }
 
 /* How rows fold windows along the last axis. */
-typedef enum {
-    CHANNELS,
-    SLIDING_CHANNELS,
-    SLIDING,
-    EVERY_SECOND,
-    PICKED,
-    TURNED,
-    WAYS
-} way;
+typedef enum { CHANNELS, SLIDING_CHANNELS, SLIDING, EVERY_SECOND, PICKED, TURNED, WAYS } way;
 
 static way way_across(const tarn_problem *problem)
 {
@@ -313,9 +305,8 @@ static double across_steps(const tarn_problem *problem, way across, int64_t vect
     if (axis->kernel > MOST_SHIFTED)
         for (taps = 0; (INT64_C(1) << (int)(taps / 2)) < axis->kernel;)
             taps += 2;
-    return across == PICKED
-               ? taps * (double)axis->stride + PICK * (double)vector / (double)pixel
-               : taps;
+    return across == PICKED ? taps * (double)axis->stride + PICK * (double)vector / (double)pixel
+                            : taps;
 }
 
 /* What rows do in all: one axis after the other, on each the taps of all cells that the next ones
@@ -354,13 +345,11 @@ static double rows_steps(const tarn_problem *problem, bool codes, way across, in
 /* How many steps of lanes take as long as one of rows: measured on random problems. */
 static double worth_of_row_step(const tarn_problem *problem, bool codes, way across)
 {
-    static const float worth[WAYS][3] = {/* values, winners, sums */
-                                         [CHANNELS] = {1.9f, 3.4f, 6},
-                                         [SLIDING_CHANNELS] = {1, 1.5f, 1.2f},
-                                         [SLIDING] = {1.15f, 1.6f, 0.46f},
-                                         [EVERY_SECOND] = {1.1f, 1, 0.83f},
-                                         [PICKED] = {0.55f, 0.62f, 0.42f},
-                                         [TURNED] = {1.9f, 2.6f, 1.35f}};
+    static const float worth[WAYS][3] = {
+        /* values, winners, sums */
+        [CHANNELS] = {1.9f, 3.4f, 6},     [SLIDING_CHANNELS] = {1, 1.5f, 1.2f},
+        [SLIDING] = {1.15f, 1.6f, 0.46f}, [EVERY_SECOND] = {1.1f, 1, 0.83f},
+        [PICKED] = {0.55f, 0.62f, 0.42f}, [TURNED] = {1.9f, 2.6f, 1.35f}};
     bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
     return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1);
 }
@@ -386,6 +375,23 @@ static double long_steps(const tarn_problem *problem, bool codes, int64_t vector
            width * (RUN * (sums ? 2 : 1) * runs + WINDOW + (codes ? FIND : 0));
 }
 
+/* Whole dense planes, short ones: long runs take many of them at a time. */
+static bool planes_are_short(const tarn_problem *problem, int64_t vector)
+{
+    enum { MOST_RUN_BYTES = 8 << 10, MOST_ROW = 128 };
+    int64_t bytes = problem->element_bytes[TARN_X], cells = 1;
+    for (int a = 0; a < problem->spatial; a++) {
+        if (!is_global(&problem->axis[a]))
+            return false;
+        cells *= problem->axis[a].size;
+    }
+    if (problem->op == TARN_AVG) {
+        int64_t row = problem->axis[problem->spatial - 1].size;
+        return problem->spatial > 1 && row * max_i64(bytes, 4) >= 16 && row <= MOST_ROW;
+    }
+    return cells * bytes >= vector && cells * bytes <= MOST_RUN_BYTES;
+}
+
 /* ---- The choice ----------------------------------------------------------------------------- */
 
 typedef struct {
@@ -403,6 +409,8 @@ static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_
 {
     bool codes = is_extreme(problem) && pass != TARN_FORWARD;
     bool has_lanes = lanes_accept(problem, pass); /* and so numbers that are moderate */
+    if (long_accepts(problem, pass) && planes_are_short(problem, vector))
+        return (choice){ENGINE_LONG, "whole planes, many at a time"};
     double least = cost_of_rows(problem, codes, vector),
            lanes = has_lanes ? lanes_steps(problem, codes, vector) : 0;
     has_lanes &= lanes < least;

@@ -49,12 +49,24 @@ static number get(int core, const void *from, int64_t i)
     float f32;
     double f64;
     switch (core) {
-    case CORE_I8: memcpy(&i8, p, 1); return (number){i8, 0};
-    case CORE_I16: memcpy(&i16, p, 2); return (number){i16, 0};
-    case CORE_I32: memcpy(&i32, p, 4); return (number){i32, 0};
-    case CORE_I64: memcpy(&i64, p, 8); return (number){i64, 0};
-    case CORE_F32: memcpy(&f32, p, 4); return (number){0, f32};
-    default: memcpy(&f64, p, 8); return (number){0, f64};
+    case CORE_I8:
+        memcpy(&i8, p, 1);
+        return (number){i8, 0};
+    case CORE_I16:
+        memcpy(&i16, p, 2);
+        return (number){i16, 0};
+    case CORE_I32:
+        memcpy(&i32, p, 4);
+        return (number){i32, 0};
+    case CORE_I64:
+        memcpy(&i64, p, 8);
+        return (number){i64, 0};
+    case CORE_F32:
+        memcpy(&f32, p, 4);
+        return (number){0, f32};
+    default:
+        memcpy(&f64, p, 8);
+        return (number){0, f64};
     }
 }
 
@@ -66,12 +78,24 @@ static void put(int core, void *to, int64_t i, number x)
     int32_t i32 = (int32_t)x.whole;
     float f32 = (float)x.real;
     switch (core) {
-    case CORE_I8: memcpy(p, &i8, 1); break;
-    case CORE_I16: memcpy(p, &i16, 2); break;
-    case CORE_I32: memcpy(p, &i32, 4); break;
-    case CORE_I64: memcpy(p, &x.whole, 8); break;
-    case CORE_F32: memcpy(p, &f32, 4); break;
-    default: memcpy(p, &x.real, 8); break;
+    case CORE_I8:
+        memcpy(p, &i8, 1);
+        break;
+    case CORE_I16:
+        memcpy(p, &i16, 2);
+        break;
+    case CORE_I32:
+        memcpy(p, &i32, 4);
+        break;
+    case CORE_I64:
+        memcpy(p, &x.whole, 8);
+        break;
+    case CORE_F32:
+        memcpy(p, &f32, 4);
+        break;
+    default:
+        memcpy(p, &x.real, 8);
+        break;
     }
 }
 
@@ -200,13 +224,21 @@ static void run(const fold_case *c, void *to, void *to_codes, const void *const 
     int core = c->core;
     int64_t k = c->k, n = c->n, tap_step = c->tap_step, step = c->pixel_step, to_step = c->to_step;
     switch (3 * (int)c->form + (int)c->kind) {
-    case 3 * ROWS + BEST: ops->best[core](to, row, k, n); break;
-    case 3 * ROWS + SUM: ops->sum[core](to, row, k, n); break;
+    case 3 * ROWS + BEST:
+        ops->best[core](to, row, k, n);
+        break;
+    case 3 * ROWS + SUM:
+        ops->sum[core](to, row, k, n);
+        break;
     case 3 * ROWS + CODES:
         ops->best_codes[core](to, to_codes, row, c->given ? codes : NULL, c->first, c->step, k, n);
         break;
-    case 3 * STRIDE2 + BEST: ops->best_stride2[core](to, row[0], k, tap_step, n); break;
-    case 3 * STRIDE2 + SUM: ops->sum_stride2[core](to, row[0], k, tap_step, n); break;
+    case 3 * STRIDE2 + BEST:
+        ops->best_stride2[core](to, row[0], k, tap_step, n);
+        break;
+    case 3 * STRIDE2 + SUM:
+        ops->sum_stride2[core](to, row[0], k, tap_step, n);
+        break;
     case 3 * STRIDE2 + CODES:
         ops->best_codes_stride2[core](to, to_codes, row[0], codes[0], k, tap_step, n);
         break;
@@ -372,11 +404,11 @@ static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
     c->row.window_step = c->stride * cell;
     bool line = c->row.rows == 1 && rng_range(r, 0, 1);
     c->row.first_step = line ? cell : c->columns * cell;
-    int64_t steps = list_steps(c->steps, line ? c->lo : 0, line ? c->hi : c->row.rows,
-                               c->row.first_step);
+    int64_t steps =
+        list_steps(c->steps, line ? c->lo : 0, line ? c->hi : c->row.rows, c->row.first_step);
     if (!line)
-        steps = repeat_steps(c->steps, c->steps, steps, c->steps[steps - 1].pops, c->lo, c->hi,
-                             cell);
+        steps =
+            repeat_steps(c->steps, c->steps, steps, c->steps[steps - 1].pops, c->lo, c->hi, cell);
     c->row.step_count = steps;
     for (int64_t j = 0; j < c->row.rows; j++) {
         c->row_at[j] = j * c->columns * cell;
@@ -445,6 +477,26 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
           "%s: NaN of core %d in lanes", f->name, core);
 }
 
+/* All runs of the length of a vector that begin at some element, one behind the other. */
+static void check_runs(const family *f, tarn_core core, const char *x, int64_t n)
+{
+    const tarn_row_ops *ops = f->ops;
+    int64_t bytes = core_bytes(core), length = ops->vector_bytes / bytes;
+    int64_t count = min_i64(n - length + 1, 64);
+    char best[64 * 8];
+    bool good = true;
+    if (count < 1)
+        return;
+    good &= ops->best_runs[core](best, x, bytes, 0, length, count) == 0;
+    for (int64_t r = 0; r < count; r++) {
+        number top = get(core, x, r), got = get(core, best, r);
+        for (int64_t i = 1; i < length; i++)
+            top = above(get(core, x, r + i), top) ? get(core, x, r + i) : top;
+        good &= got.whole == top.whole && got.real == top.real;
+    }
+    CHECK(good, "%s: %d runs of core %d", f->name, (int)count, core);
+}
+
 /* One run in two pieces; the first of equals, one that is not there; NaN; the whole run's sum. */
 static void check_run(rng *r, const family *f, int core, const guarded *from)
 {
@@ -470,6 +522,7 @@ static void check_run(rng *r, const family *f, int core, const guarded *from)
     if (first > 0)
         CHECK(ops->find_run[core](best, x, 0, first) == first, "%s: not in a run of core %d",
               f->name, core);
+    check_runs(f, core, x, n);
     if (core < CORE_F32)
         return;
     ops->sum_run[core == CORE_F32 ? TARN_F32 : TARN_F64](sum, x, n);

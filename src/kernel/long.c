@@ -11,6 +11,8 @@
  * Sums are cut along the last axis into pieces that are halves of each other [S1], each of which is
  * folded down, axis by axis [S2], to one row of scratch, and then summed. What is one row already
  * is summed where it lies.
+ *
+ * Whole planes that are short, those of global windows, go many at a time.
  */
 #include "engines.h"
 
@@ -18,7 +20,9 @@ enum {
     SUM_ARENA_BYTES = 16 << 10, /* rows that wait while windows are folded down */
     MOST_PIECE = 1 << 10,       /* columns of them */
     KEY_PIECE_BYTES = 8 << 10,  /* of a run, so that it is still near when it is read again */
-    MOST_LONG_STEPS = 128
+    MOST_LONG_STEPS = 128,
+    MOST_ACROSS = 66, /* steps of 256 columns */
+    MOST_LANES = 16   /* of a vector of f32 */
 };
 
 typedef struct {
@@ -40,7 +44,9 @@ typedef struct {
     int64_t bytes, piece;
     int64_t step_count;
     tarn_lane_step steps[MOST_LONG_STEPS];
-    char *arena;
+    int64_t across_count; /* along rows of whole planes that were folded down */
+    tarn_lane_step across[MOST_ACROSS];
+    char *arena; /* SUM_ARENA_BYTES */
 } long_state;
 
 static tarn_engine_pass run_pass;
@@ -341,6 +347,202 @@ static void set_piece(long_state *s)
         s->piece /= 2;
 }
 
+/* ---- Whole planes --------------------------------------------------------------------------- */
+
+enum { MOST_PLANES = 64 }; /* at a time: what a mask has bits for */
+
+/* Planes of a leading axis, from the one in hand on. */
+typedef struct {
+    char *const *base;
+    int64_t step[OPERANDS]; /* bytes from a plane to the next */
+    int64_t elements;
+} long_planes;
+
+static char *plane_of(const long_planes *planes, int operand, int64_t k)
+{
+    return planes->base[operand] ? planes->base[operand] + k * planes->step[operand] : NULL;
+}
+
+/* The winner of a plane, by its number on the run. */
+static void write_place(const long_state *s, const long_planes *planes, int64_t k, int64_t at)
+{
+    const tarn_problem *p = s->p;
+    char *saved = plane_of(planes, OPERAND_SAVED, k), *indices = plane_of(planes, TARN_INDICES, k);
+    char *dy = plane_of(planes, TARN_DY, k);
+    const int64_t bytes = p->element_bytes[TARN_DX];
+    if (saved)
+        store_winner(p, saved, 0, at);
+    if (indices)
+        memcpy(indices, &at, sizeof at);
+    if (dy)
+        memcpy(dy, plane_of(planes, TARN_DX, k) + at * bytes, (size_t)bytes);
+}
+
+/* Which of the keys are zeros of f32 or f64: either sign may have won. */
+static uint64_t zeros_of(const tarn_problem *p, const char *keys, int64_t count)
+{
+    uint64_t zeros = 0;
+    for (int64_t k = 0; k < count && p->dtype == TARN_F32; k++) {
+        float key;
+        memcpy(&key, keys + 4 * k, sizeof key);
+        zeros |= (uint64_t)(key == 0) << k;
+    }
+    for (int64_t k = 0; k < count && p->dtype == TARN_F64; k++) {
+        double key;
+        memcpy(&key, keys + 8 * k, sizeof key);
+        zeros |= (uint64_t)(key == 0) << k;
+    }
+    return zeros;
+}
+
+static void run_one_plane(long_state *s, const long_planes *planes, int64_t k)
+{
+    char *base[OPERANDS];
+    for (int operand = 0; operand < OPERANDS; operand++)
+        base[operand] = plane_of(planes, operand, k);
+    s->base = base;
+    run_extreme(s);
+}
+
+/* The extremes of up to MOST_PLANES of them. */
+static void run_extremes(long_state *s, const long_planes *planes, int64_t count)
+{
+    const int64_t bytes = s->p->element_bytes[TARN_X], n = planes->elements;
+    const char *x = planes->base[TARN_X];
+    char *y = planes->base[TARN_Y], keys[8 * MOST_PLANES], values[8 * MOST_PLANES];
+    bool dense = planes->step[TARN_Y] == bytes;
+    uint64_t odd = s->ops->best_runs[s->key](keys, x, planes->step[TARN_X], s->flip, n, count);
+    odd |= zeros_of(s->p, keys, count);
+    if (y)
+        s->ops->unkey[s->key](dense ? y : values, keys, s->flip, count);
+    for (int64_t k = 0; k < count && y && !dense; k++)
+        memcpy(plane_of(planes, TARN_Y, k), values + k * bytes, (size_t)bytes);
+    for (int64_t k = 0; k < count && s->codes; k++)
+        if (!(odd >> k & 1))
+            write_place(s, planes, k,
+                        s->ops->find_run[s->key](keys + k * bytes, x + k * planes->step[TARN_X],
+                                                 s->flip, n));
+    for (; odd; odd &= odd - 1)
+        run_one_plane(s, planes, __builtin_ctzll(odd));
+}
+
+/* The means of as many as a vector has sums. Planes are folded down to a row each, side by side;
+ * these rows are turned, so that each lane is a plane, and summed across. */
+static void run_some_means(const long_state *s, const long_planes *planes, int64_t first,
+                           int64_t count)
+{
+    const tarn_problem *p = s->p;
+    const int64_t columns = p->axis[p->spatial - 1].size, row = columns * s->bytes;
+    const int64_t lanes = s->ops->vector_bytes / s->bytes, divisor = window_divisor(p, s->o);
+    const tarn_dtype term = s->bytes == 4 ? TARN_F32 : TARN_F64;
+    const float single = (float)divisor;
+    const double wide = (double)divisor;
+    const void *rows[MOST_LANES];
+    char *turned = s->arena + SUM_ARENA_BYTES / 2, sums[64], means[64];
+    char *y = plane_of(planes, s->out, first);
+    bool dense = planes->step[s->out] == p->element_bytes[s->out];
+    ops_for(s->ops, row)
+        ->sum_lanes[p->dtype](
+            &(tarn_lane_row){.from = plane_of(planes, s->in, first),
+                             .lanes = columns,
+                             .outputs = count,
+                             .window_step = planes->step[s->in],
+                             .step_count = s->step_count,
+                             .steps = s->steps,
+                             .first_step = p->stride[s->in][0] * p->element_bytes[s->in],
+                             .to = s->arena,
+                             .to_step = row});
+    for (int64_t k = 0; k < lanes; k++)
+        rows[k] = s->arena + min_i64(k, count - 1) * row;
+    s->ops->turn[core_width(s->bytes == 4 ? CORE_F32 : CORE_F64)](turned, rows, columns);
+    s->ops->sum_lanes[term](&(tarn_lane_row){.from = turned,
+                                             .lanes = lanes,
+                                             .outputs = 1,
+                                             .step_count = s->across_count,
+                                             .steps = s->across,
+                                             .first_step = s->ops->vector_bytes,
+                                             .to = sums});
+    if (s->bytes == 4)
+        s->ops->means_f32[p->dtype](dense ? y : means, (float *)(void *)sums, &single, 0, count);
+    else
+        s->ops->means_f64[p->dtype](dense ? y : means, (double *)(void *)sums, &wide, 0, count);
+    for (int64_t k = 0; k < count && !dense; k++)
+        memcpy(plane_of(planes, s->out, first + k), means + k * p->element_bytes[s->out],
+               (size_t)p->element_bytes[s->out]);
+}
+
+static void run_means(const long_state *s, const long_planes *planes, int64_t count)
+{
+    const int64_t lanes = s->ops->vector_bytes / s->bytes;
+    for (int64_t k = 0; k < count; k += lanes)
+        run_some_means(s, planes, k, min_i64(lanes, count - k));
+}
+
+/* Whether planes can be summed so: rows of whole vectors, not too many; lists of steps that fit. */
+static bool set_plane_sums(long_state *s)
+{
+    const tarn_problem *p = s->p;
+    const int last = p->spatial - 1;
+    const int64_t columns = p->axis[last].size, row = columns * s->bytes;
+    const int64_t lanes = s->ops->vector_bytes / s->bytes, element = p->element_bytes[s->in];
+    if (last == 0 || row < 16 || lanes * row > SUM_ARENA_BYTES / 2)
+        return false;
+    for (int a = 0; a <= last; a++)
+        if (!is_global(&p->axis[a]))
+            return false;
+    int64_t steps = p->axis[0].size / 4 + 2;
+    for (int a = 1; a < last && steps <= MOST_LONG_STEPS; a++)
+        steps *= p->axis[a].size;
+    if (steps > MOST_LONG_STEPS || columns / 4 + 2 > MOST_ACROSS)
+        return false;
+    s->step_count = list_steps(s->steps, 0, p->axis[0].size, p->stride[s->in][0] * element);
+    for (int a = 1; a < last; a++)
+        s->step_count =
+            repeat_steps(s->steps, s->steps, s->step_count, s->steps[s->step_count - 1].pops, 0,
+                         p->axis[a].size, p->stride[s->in][a] * element);
+    s->across_count = list_steps(s->across, 0, columns, s->ops->vector_bytes);
+    return true;
+}
+
+/* Whether planes are one run each, of at least a vector, and short enough to be still near when
+ * they are read again. */
+static bool planes_are_runs(const long_state *s)
+{
+    const tarn_problem *p = s->p;
+    const int64_t bytes = p->element_bytes[TARN_X], n = s->inner * p->axis[0].size;
+    bool dx = p->stride[TARN_DX][p->spatial - 1] == 1;
+    for (int a = p->spatial - 1; a > 0; a--)
+        dx &= p->stride[TARN_DX][a - 1] == p->stride[TARN_DX][a] * p->axis[a].size;
+    bool whole = s->run_axis == 0 && is_whole(&p->axis[0]) && n <= KEY_PIECE_BYTES / bytes &&
+                 n * bytes >= s->ops->vector_bytes;
+    return whole && (dx || !s->codes);
+}
+
+/* Units are planes. */
+static void run_planes(long_state *s, const tarn_tensors *t, int64_t begin, int64_t end)
+{
+    const tarn_problem *p = s->p;
+    const int outer = p->leading - 1; /* the axis along which planes lie */
+    const int64_t along = p->leading > 0 ? p->lead_size[outer] : 1;
+    tarn_slab slab;
+    long_planes planes = {.base = slab.base};
+    for (int k = 0; k < OPERANDS && p->leading > 0; k++)
+        planes.step[k] = p->lead_stride[k][outer] * p->element_bytes[k];
+    for (int a = 0; a < p->spatial; a++)
+        s->taps[a] = window_taps(&p->axis[a], 0);
+    planes.elements = s->inner * p->axis[0].size;
+    while (begin < end) {
+        int64_t count = min_i64(min_i64(end - begin, along - begin % along), MOST_PLANES);
+        int64_t next = begin + count;
+        next_slab(p, t, 1, &begin, end, &slab);
+        if (p->op == TARN_AVG)
+            run_means(s, &planes, count);
+        else
+            run_extremes(s, &planes, count);
+        begin = next;
+    }
+}
+
 /* ---- Windows -------------------------------------------------------------------------------- */
 
 static void run_slab(long_state *s, int64_t lo, int64_t hi)
@@ -379,6 +581,10 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
         s.key = key_of(p->dtype, false);
         s.flip = flip_of(p, s.key);
         set_runs(&s);
+    }
+    if (p->op == TARN_AVG ? set_plane_sums(&s) : planes_are_runs(&s)) {
+        run_planes(&s, t, begin, end);
+        return;
     }
     while (next_slab(p, t, p->axis[0].out, &begin, end, &slab)) {
         s.base = slab.base;

@@ -167,8 +167,8 @@ static inline int64_t list_steps(tarn_lane_step *steps, int64_t lo, int64_t hi, 
     for (int64_t j = lo, n; j < hi; j += n) {
         int level = j % 4 == 0 && hi - j >= 3 ? 2 : j % 2 == 0 && hi - j >= 2;
         n = j % 8 == 0 && hi - j == 5 ? 5 : min_i64(1 << level, hi - j);
-        steps[count++] = (tarn_lane_step){
-            (j - lo) * apart, (int32_t)n, take_in(j, level, lo, j + n == hi, &waiting)};
+        steps[count++] = (tarn_lane_step){(j - lo) * apart, (int32_t)n,
+                                          take_in(j, level, lo, j + n == hi, &waiting)};
     }
     return count;
 }
@@ -308,6 +308,10 @@ typedef struct tarn_row_ops {
      * the run holds what keys cannot order: NaN, and of f16 and bf16 -0. Of zeros of f32 and f64
      * either may be the greatest. */
     bool (*best_run[KEYS])(void *best, bool begins, const void *run, uint64_t flip, int64_t n);
+    /* The same of up to 64 runs of at least a vector each, `step` bytes apart: best[r] is that of
+     * run r, bit r of the result whether it is odd. Not for KEY_ORDER_.... */
+    uint64_t (*best_runs[KEYS])(void *best, const void *runs, int64_t step, uint64_t flip,
+                                int64_t n, int64_t count);
     /* The number of the first element whose key is *best; n if there is none. */
     int64_t (*find_run[KEYS])(const void *best, const void *run, uint64_t flip, int64_t n);
     /* The sum in halves [S1], as of sum_lanes. */

@@ -27,6 +27,7 @@
  *   blend_lo_t blend_hi_t    a0 b0 a1 b1 ... : the lower and the upper half of the result; f32 f64
  *   unordered_t(a,b)         where a or b is NaN; f32 f64
  *   any(mask)                whether any bit of a vector is set
+ *   first_byte(mask)         the number of the first byte that is
  *   HELD(v)                  v stays in a register: compilers may load it again for each use
  */
 #ifndef TARN_VECTOR_H
@@ -86,6 +87,25 @@ static inline bool any(v_i32 mask)
 #else
     v_u64 halves = (v_u64)mask;
     return (halves[0] | halves[1]) != 0;
+#endif
+}
+
+/* The number of the first byte that is set, of lanes that are all set or not; one of them is. */
+static inline int64_t first_byte(v_i32 mask)
+{
+#if VECTOR_BYTES == 64
+    return __builtin_ctzll(_mm512_movepi8_mask((__m512i)mask));
+#elif VECTOR_BYTES == 32
+    return __builtin_ctz((unsigned)_mm256_movemask_epi8((__m256i)mask));
+#elif defined(__SSE2__)
+    return __builtin_ctz((unsigned)_mm_movemask_epi8((__m128i)mask));
+#else
+    unsigned char bytes[VECTOR_BYTES];
+    int64_t k = 0;
+    memcpy(bytes, &mask, sizeof bytes);
+    while (!bytes[k])
+        k++;
+    return k;
 #endif
 }
 
