@@ -207,18 +207,141 @@ const tarn_kernel_row tarn_kernel_rows[] = {
 
 const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_kernel_rows[0]);
 
-/* ---- Rows or lanes -------------------------------------------------------------------------- */
+/* ---- What engines cost ---------------------------------------------------------------------- */
 
-/* Cells of x that a box reads for each output, if its tile has `most` cells; 0 if none fits. */
-static double cells_read(const tarn_problem *problem, int64_t most)
+/* What an engine does, and how often; prices[] has what each of it costs. */
+enum { MOST_WORK = 13 };
+typedef struct {
+    double times[MOST_WORK];
+} work;
+
+enum { VALUES, CODES, SUMS, KINDS };
+
+/* A problem in numbers: bytes of vectors, elements and what they are folded in; taps of a window,
+ * windows of all planes, their rows, and elements of a row. */
+typedef struct {
+    const tarn_problem *problem;
+    int kind;
+    int64_t vector, element, core;
+    double taps, windows, rows, row;
+} load;
+
+static load load_of(const tarn_problem *problem, tarn_pass pass, int64_t vector)
+{
+    load l = {.problem = problem, .vector = vector, .element = problem->element_bytes[TARN_X]};
+    const tarn_axis *last = &problem->axis[problem->spatial - 1];
+    l.kind = problem->op == TARN_AVG ? SUMS : pass == TARN_FORWARD ? VALUES : CODES;
+    l.core = l.element;
+    if (l.kind == SUMS && l.element < 8)
+        l.core = problem->dtype == TARN_I32 || problem->dtype == TARN_U32 ? 8 : 4;
+    while (l.kind == CODES && l.core < 4 && taps_of(problem) >> (8 * l.core) != 0)
+        l.core *= 2;
+    l.taps = (double)taps_of(problem);
+    l.rows = (double)problem->planes;
+    for (int a = 0; a + 1 < problem->spatial; a++)
+        l.rows *= (double)problem->axis[a].out;
+    l.row = (double)(last->out * problem->lanes);
+    l.windows = l.rows * (double)last->out;
+    return l;
+}
+
+/* Vectors that n elements take, part of one included. */
+static double vectors_of(const load *l, double n)
+{
+    return n * (double)l->core / (double)l->vector + 1;
+}
+
+/* Vectors of a pixel: shorter ones where these do not fit. */
+static double vectors_of_pixel(const load *l)
+{
+    int64_t pixel = l->problem->lanes * l->core, piece = l->vector;
+    while (piece > 16 && piece > pixel)
+        piece /= 2;
+    return (double)((pixel + piece - 1) / piece);
+}
+
+/* How rows fold windows along the last axis. */
+typedef enum { CHANNELS, SLIDING, EVERY_SECOND, PICKED, TURNED } way;
+
+static way way_across(const load *l)
+{
+    const tarn_axis *axis = &l->problem->axis[l->problem->spatial - 1];
+    if (!axis->adaptive && axis->stride == 1 && axis->out > 1)
+        return SLIDING;
+    if (l->problem->lanes * l->core >= 16)
+        return CHANNELS;
+    if (axis->adaptive || axis->out == 1 || axis->stride > MOST_PICKED)
+        return TURNED;
+    return axis->stride == 2 && l->problem->lanes == 1 ? EVERY_SECOND : PICKED;
+}
+
+/* Rows: one axis after the other, on each the taps of all cells that the next ones read. Rows are
+ * kept for the windows below, but not for those of outer axes: there, taps multiply. */
+static work work_of_rows(const load *l)
+{
+    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, SECOND, PICK, TURN, LIST, WRITE, CONVERT, GATHER };
+    enum { MOST_SHIFTED = 16, FEW_CHANNELS = 256, ARENA = 24 << 10 }; /* bytes */
+    const tarn_problem *p = l->problem;
+    const int last = p->spatial - 1;
+    const tarn_axis *columns = &p->axis[last], *rows = &p->axis[last > 0 ? last - 1 : 0];
+    const double read = vectors_of(l, (double)(columns->size * p->lanes));
+    double taps = (double)columns->kernel, outer = (double)p->planes, cells = (double)p->planes;
+    work w = {{[CALL] = 1, [ROW] = l->rows, [WRITE] = l->rows * vectors_of(l, l->row)}};
+    if (columns->kernel > MOST_SHIFTED) /* doubled: two folds for each bit */
+        for (taps = 0; (INT64_C(1) << (int)(taps / 2)) < columns->kernel;)
+            taps += 2;
+    if (last > 0)
+        w.times[DOWN] = l->rows * (double)rows->kernel * read;
+    for (int a = 0; a + 1 < last; a++)
+        outer *= (double)p->axis[a].out * (double)p->axis[a].kernel;
+    for (int a = 0; a < last; a++)
+        cells *= (double)p->axis[a].size;
+    if (last > 1)
+        w.times[OUTER] = outer * (double)rows->size * read;
+    if (l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN)
+        w.times[CONVERT] = cells * read;
+    /* Pixels that are converted, or of which few fit the arena, go in pieces. */
+    const double pixel = (double)(p->lanes * l->core);
+    const double held = pixel * (double)columns->kernel * (l->kind == CODES ? 2 : 1);
+    if (p->lanes > 1 && ((w.times[CONVERT] > 0 && pixel > FEW_CHANNELS) ||
+                         (last > 1 && held * (double)(rows->kernel + 4) > ARENA)))
+        w.times[GATHER] = (last > 1 ? outer * (double)rows->size : cells) * (double)columns->size *
+                          (1 + pixel / FEW_CHANNELS);
+    w.times[LIST] = columns->adaptive ? l->windows : 0;
+    switch (way_across(l)) {
+    case SLIDING:
+        w.times[SLIDE] = l->rows * taps * vectors_of(l, l->row);
+        break;
+    case CHANNELS:
+        w.times[PIXEL] = l->windows * vectors_of_pixel(l) * (double)columns->kernel;
+        break;
+    case EVERY_SECOND:
+        w.times[SECOND] = l->rows * taps * vectors_of(l, l->row);
+        break;
+    case PICKED:
+        w.times[SLIDE] = l->rows * taps * vectors_of(l, l->row * (double)columns->stride);
+        w.times[PICK] = l->windows;
+        break;
+    case TURNED:
+        w.times[PIXEL] = l->windows * (double)columns->kernel * (double)l->core / (double)l->vector;
+        w.times[TURN] = l->rows * read;
+        break;
+    }
+    return w;
+}
+
+/* Cells of x that a box reads for each output, if its tile has `most` cells, and at most `first`
+ * windows on the first axis; 0 if none fits. And how many windows it has. */
+static double cells_read(const tarn_problem *problem, int64_t most, int64_t first, double *box)
 {
     double best = 0;
     for (int64_t n = 1; n <= most; n += (n + 1) / 2) {
         int64_t cells = 1;
-        double share = 1;
+        double share = 1, all = 1;
         for (int a = 0; a < problem->spatial; a++) {
             const tarn_axis *axis = &problem->axis[a];
-            int64_t windows = min_i64(n, axis->out), stride = axis->size / axis->out;
+            int64_t windows = min_i64(n, a == 0 ? first : axis->out),
+                    stride = axis->size / axis->out;
             int64_t extent = axis->kernel;
             if (!axis->adaptive) {
                 stride = axis->stride;
@@ -227,152 +350,110 @@ static double cells_read(const tarn_problem *problem, int64_t most)
             int64_t on_axis = min_i64((windows - 1) * stride + extent, axis->size);
             cells *= on_axis;
             share *= (double)on_axis / (double)windows;
+            all *= (double)windows;
         }
         if (cells > most)
             break;
         best = share;
+        *box = all;
     }
     return best;
 }
 
-/* How many times as many lanes the vectors of a pixel have as it has elements. */
-static double idle_lanes(int64_t pixel, int64_t vector)
+/* Lanes: taps of all windows, and, where pixels do not fill vectors, turning what they read. */
+static work work_of_lanes(const load *l)
 {
-    int64_t piece = vector; /* shorter vectors where these do not fit */
-    while (piece > 16 && piece > pixel)
-        piece /= 2;
-    return (double)((pixel + piece - 1) / piece * vector) / (double)pixel;
-}
-
-/* What lanes do for a vector of outputs: taps of a window, and turning what they read, or finding
- * it if it is a pixel of few vectors; windows of other lengths do not go with their neighbours
- * then. Lanes may be idle. */
-static double lanes_steps(const tarn_problem *problem, bool codes, int64_t vector)
-{
-    enum { TILE_BYTES = 20 << 10, FIRST_TAP = 8 };
-    const double BANDED = 1.7, FAR_BANDS = 5; /* those of a volume lie far apart */
-    int64_t bytes = problem->element_bytes[TARN_X], pixel = problem->lanes * bytes;
-    double taps = (double)taps_of(problem) * (codes ? 1.3 : 1);
-    if (pixel >= 16)
-        return taps * idle_lanes(pixel, vector) + (double)(FIRST_TAP * vector) / (double)pixel + 1;
-    int64_t planes = problem->planes; /* bands fill lanes, if they may */
-    bool converts = problem->lanes > 1 && problem->op == TARN_AVG && bytes < 4;
-    double least = 0, sums = converts ? 4 / (double)bytes : 1;
-    double apart = problem->spatial > 2 ? FAR_BANDS : bytes >= 4 ? BANDED : 1;
-    for (int64_t v = vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
-        int64_t width = v / bytes, used = problem->axis[0].adaptive || planes >= width
-                                              ? planes
-                                              : planes * problem->axis[0].out;
-        double turned = cells_read(problem, TILE_BYTES / (v * problem->lanes));
-        double steps = (taps * sums + turned + 2) * (double)(vector / v) * (double)width /
-                       (double)min_i64(width, used) * (used > planes ? apart : 1);
-        if (turned > 0 && (least == 0 || steps < least))
-            least = steps;
+    enum {
+        CALL,
+        ROW,
+        WINDOW,
+        VECTOR,
+        TAP,
+        TURNED_VECTOR,
+        TURNED_TAP,
+        TURN,
+        LINE,
+        BAND,
+        FAR,
+        BOX_LANE
+    };
+    enum { TILE_BYTES = 20 << 10 };
+    const tarn_problem *p = l->problem;
+    const double vectors = vectors_of_pixel(l);
+    work w = {{[CALL] = 1, [ROW] = l->rows}};
+    if (p->lanes * l->element >= 16) {
+        w.times[WINDOW] = l->windows;
+        w.times[VECTOR] = l->windows * vectors;
+        w.times[TAP] = l->windows * vectors * l->taps;
+        return w;
     }
-    return least > 0 ? least : 1e30; /* it does not fit */
-}
-
-/* How rows fold windows along the last axis. */
-typedef enum { CHANNELS, SLIDING_CHANNELS, SLIDING, EVERY_SECOND, PICKED, TURNED, WAYS } way;
-
-static way way_across(const tarn_problem *problem)
-{
-    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
-    int64_t bytes = problem->element_bytes[TARN_X];
-    int64_t term = problem->op == TARN_AVG ? 4 : 1; /* bytes that elements are converted to */
-    /* One window to a row does not slide; but rows folded down, not converted, are short work. */
-    bool lone = axis->out == 1 && (problem->spatial == 1 || bytes < 4);
-    if (problem->lanes * max_i64(bytes, term) >= 16)
-        return !axis->adaptive && axis->stride == 1 && axis->out > 1 ? SLIDING_CHANNELS : CHANNELS;
-    if (axis->adaptive || lone || axis->stride > MOST_PICKED)
-        return TURNED;
-    if (axis->stride == 1 || axis->out == 1)
-        return SLIDING;
-    return axis->stride == 2 && problem->lanes == 1 ? EVERY_SECOND : PICKED;
-}
-
-/* What rows do along the last axis. Windows slide by one pixel, also those of other strides, of
- * which some are picked then; many taps are doubled. Pixels of a vector are folded one by one. */
-static double across_steps(const tarn_problem *problem, way across, int64_t vector)
-{
-    enum { MOST_SHIFTED = 16 };
-    const double PICK = 1.5;
-    const tarn_axis *axis = &problem->axis[problem->spatial - 1];
-    int64_t pixel = problem->lanes * problem->element_bytes[TARN_X];
-    double taps = (double)axis->kernel;
-    if (across == CHANNELS)
-        return taps * idle_lanes(pixel, vector);
-    if (axis->kernel > MOST_SHIFTED)
-        for (taps = 0; (INT64_C(1) << (int)(taps / 2)) < axis->kernel;)
-            taps += 2;
-    return across == PICKED ? taps * (double)axis->stride + PICK * (double)vector / (double)pixel
-                            : taps;
-}
-
-/* What rows do in all: one axis after the other, on each the taps of all cells that the next ones
- * read. Rows are kept for the windows below, but not for those of outer axes: there, taps multiply.
- * Short rows and dilated windows take more, adaptive ones are done row by row; numbers of taps that
- * are wider than values take twice as much. */
-static double rows_steps(const tarn_problem *problem, bool codes, way across, int64_t vector)
-{
-    enum { ROW = 3, ROW_ALONE = 80 };
-    int64_t core = problem->element_bytes[TARN_X], bits = 8 * core;
-    int last = problem->spatial - 1;
-    double taps = across_steps(problem, across, vector), cells = 1, outer = 0;
-    double row = (double)(problem->lanes * core * problem->axis[last].out);
-    bool even = true, alone = false;
-    while (codes && bits < 32 && taps_of(problem) >> bits != 0)
-        bits *= 2;
-    for (int a = 0; a + 1 < last; a++)
-        outer = (outer + 1) * (double)problem->axis[a].kernel;
-    for (int a = last; a >= 0; a--) {
-        const tarn_axis *axis = &problem->axis[a];
-        if (a + 1 == last)
-            taps += (double)axis->kernel * cells;
-        if (a + 2 >= last)
-            cells *= (double)axis->size / (double)axis->out;
-        if (a + 2 == last)
-            taps += outer * cells / ((double)axis->size / (double)axis->out);
-        even &= axis->adaptive || axis->dilation == 1;
-        alone |= axis->adaptive && axis->out > 1;
+    double least = 0;
+    for (int64_t v = l->vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
+        const int64_t width = v / l->element;
+        const bool banded = !p->axis[0].adaptive && p->planes < width && p->axis[0].out > 1;
+        const double lanes = (double)p->planes * (banded ? (double)p->axis[0].out : 1);
+        const double batches =
+            banded ? lanes / (double)width : (double)((p->planes - 1) / width + 1);
+        const double windows = l->windows / lanes * (batches > 1 ? batches : 1);
+        const int64_t first = banded ? (int64_t)batches + 1 : p->axis[0].out;
+        double box = 1;
+        const double cells =
+            cells_read(p, TILE_BYTES / (v * p->lanes), first, &box) * (double)p->lanes;
+        const double taps = l->taps * (double)(p->lanes * l->core) / (double)l->element;
+        if (cells == 0 || (least > 0 && windows * (taps + 2 * cells) >= least))
+            continue;
+        least = windows * (taps + 2 * cells);
+        w.times[ROW] = windows / (double)p->axis[p->spatial - 1].out;
+        w.times[TURNED_VECTOR] = windows * (double)p->lanes;
+        w.times[TURNED_TAP] = windows * taps;
+        w.times[BOX_LANE] = windows / box * (double)width;
+        w.times[TURN] = w.times[LINE] = w.times[BAND] = w.times[FAR] = 0;
+        w.times[!banded ? TURN : LINE + (int)min_i64(p->spatial - 1, 2)] = windows * cells;
     }
-    const tarn_axis *below = &problem->axis[max_i64(last - 1, 0)];
-    double calls = 1 + outer * (double)below->size / (double)below->out;
-    return (taps + cells + (alone ? ROW_ALONE : ROW) * calls * (double)vector / row) *
-           (even ? 1 : 1.8) * (double)(bits / 8 / core);
+    return w;
 }
 
-/* How many steps of lanes take as long as one of rows: measured on random problems. */
-static double worth_of_row_step(const tarn_problem *problem, bool codes, way across)
+/* Long runs: each run and each window takes some time, however short it is. Runs of extremes go on
+ * over axes that are read from end to end; sums are folded down to one. */
+static work work_of_runs(const load *l)
 {
-    static const float worth[WAYS][3] = {
-        /* values, winners, sums */
-        [CHANNELS] = {1.9f, 3.4f, 6},     [SLIDING_CHANNELS] = {1, 1.5f, 1.2f},
-        [SLIDING] = {1.15f, 1.6f, 0.46f}, [EVERY_SECOND] = {1.1f, 1, 0.83f},
-        [PICKED] = {0.55f, 0.62f, 0.42f}, [TURNED] = {1.9f, 2.6f, 1.35f}};
-    bool sums = problem->op == TARN_AVG, converts = sums && problem->element_bytes[TARN_X] < 4;
-    return (double)worth[across][sums ? 2 : codes] * (converts ? 1.5 : 1);
-}
-
-/* What long runs do for as many outputs, in steps of lanes: each run and each window takes some
- * steps, however short it is. Runs of extremes go on over axes that are read from end to end; sums
- * are folded down to one. */
-static double long_steps(const tarn_problem *problem, bool codes, int64_t vector)
-{
-    enum { RUN = 13, WINDOW = 20, FIND = 25 };
-    bool sums = problem->op == TARN_AVG;
-    int64_t bytes = problem->element_bytes[TARN_X];
-    double taps = (double)taps_of(problem), runs = 1;
-    int last = problem->spatial - 1, a = last - 1;
-    if (!sums)
-        while (a >= 0 && problem->axis[a + 1].kernel == problem->axis[a + 1].size)
+    enum { CALL, WINDOW, RUN, TAP, DOWN };
+    const tarn_problem *p = l->problem;
+    const int last = p->spatial - 1;
+    int a = last - 1;
+    double runs = 1;
+    if (l->kind != SUMS)
+        while (a >= 0 && p->axis[a + 1].kernel == p->axis[a + 1].size)
             a--;
-    for (; a >= (sums ? 1 : 0); a--) /* the first axis is summed in one go */
-        runs *= (double)problem->axis[a].kernel;
-    double width = (double)vector / (double)(sums && bytes < 4 ? 4 : bytes);
-    double along = sums && problem->spatial > 1 ? 2 * (double)problem->axis[last].kernel : 0;
-    return taps * (codes ? 1.3 : 1) + along +
-           width * (RUN * (sums ? 2 : 1) * runs + WINDOW + (codes ? FIND : 0));
+    for (; a >= (l->kind == SUMS ? 1 : 0); a--) /* the first axis is summed in one go */
+        runs *= (double)p->axis[a].kernel;
+    work w = {{[CALL] = 1, [WINDOW] = l->windows, [RUN] = l->windows * runs}};
+    w.times[TAP] = l->windows * l->taps * (double)l->core / (double)l->vector;
+    if (l->kind == SUMS && last > 0)
+        w.times[DOWN] = l->windows * vectors_of(l, (double)p->axis[last].kernel);
+    return w;
+}
+
+/* Nanoseconds with vectors of 32 bytes, fitted to times of a thousand random problems (Zen 4); in the
+ * order in which engines name their work, of values, codes and sums. */
+static const float prices[][KINDS][MOST_WORK] = {
+    {{450, 2.1f, 0.7f, 1.4f, 0.56f, 1.5f, 1.3f, 0.28f, 5.2f, 5.8f, 1, 0.49f, 0.42f},
+     {390, 7.4f, 1.1f, 3.3f, 1.2f, 2.7f, 2.1f, 1, 12, 17, 1.8f, 1.2f, 0.4f},
+     {540, 5.4f, 0.5f, 2.2f, 0.38f, 0.98f, 1.1f, 0.16f, 9, 27, 1.6f, 0.89f, 0}},
+    {{580, 25, 1.1f, 1.2f, 0.4f, 5.1f, 0.29f, 1.5f, 4.9f, 1.4f, 2.7f, 7.8f, 0},
+     {440, 57, 1.9f, 1.4f, 0.45f, 6.3f, 1.2f, 1.5f, 5, 1.2f, 3.1f, 18, 0},
+     {360, 60, 3.1f, 0.48f, 0.3f, 5.4f, 0.54f, 0.55f, 12, 5, 0.45f, 22, 0}},
+    {{57, 18, 12, 0.43f, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+     {34, 29, 11, 0.56f, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+     {170, 24, 30, 0.42f, 7.3f, 0, 0, 0, 0, 0, 0, 0, 0}},
+};
+
+static double cost_of(const load *l, int engine, work w)
+{
+    double cost = 0;
+    for (int k = 0; k < MOST_WORK; k++)
+        cost += w.times[k] * (double)prices[engine][l->kind][k];
+    return cost;
 }
 
 /* Whole dense planes, short ones: long runs take many of them at a time. */
@@ -399,25 +480,17 @@ typedef struct {
     const char *why;
 } choice;
 
-static double cost_of_rows(const tarn_problem *problem, bool codes, int64_t vector)
-{
-    way across = way_across(problem);
-    return worth_of_row_step(problem, codes, across) * rows_steps(problem, codes, across, vector);
-}
-
 static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_t vector)
 {
-    bool codes = is_extreme(problem) && pass != TARN_FORWARD;
-    bool has_lanes = lanes_accept(problem, pass); /* and so numbers that are moderate */
     if (long_accepts(problem, pass) && planes_are_short(problem, vector))
         return (choice){ENGINE_LONG, "whole planes, many at a time"};
-    double least = cost_of_rows(problem, codes, vector),
-           lanes = has_lanes ? lanes_steps(problem, codes, vector) : 0;
-    has_lanes &= lanes < least;
+    const load l = load_of(problem, pass, vector);
+    const double rows = cost_of(&l, 0, work_of_rows(&l));
+    const double lanes = lanes_accept(problem, pass) ? cost_of(&l, 1, work_of_lanes(&l)) : rows;
     if (long_accepts(problem, pass) &&
-        long_steps(problem, codes, vector) < (has_lanes ? lanes : least))
+        cost_of(&l, 2, work_of_runs(&l)) < (lanes < rows ? lanes : rows))
         return (choice){ENGINE_LONG, "window by window, as each is a few long runs"};
-    if (has_lanes)
+    if (lanes < rows)
         return (choice){ENGINE_LANES, "a plane in each lane, as windows share little"};
     return (choice){ENGINE_FORWARD, "rows of a window first, then along the row"};
 }
@@ -484,23 +557,19 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
     return widest;
 }
 
-/* Where 64-byte vectors gain a tenth over 32-byte ones, as measured on random problems (Emerald
- * Rapids). Elsewhere they are as fast or slower: turned rows of short elements need more planes
- * than there are, and indices, tangents and winners are looked up one by one. */
+/* Where 64-byte vectors gain over 32-byte ones, as measured on random problems (Emerald Rapids and
+ * Zen 4). Dense rows of 4 bytes and more are as fast or slower, turned rows need more planes than
+ * there are. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
-    int64_t bytes = problem->element_bytes[TARN_X];
-    bool looks_up = is_extreme(problem) && (pass == TARN_FORWARD_INDICES || pass == TARN_JVP);
-    bool wide = bytes >= 4;
-    if (problem->lanes * bytes >= 64)
+    const load l = load_of(problem, pass, 64);
+    if (problem->lanes * l.element >= 64)
         return true;
     switch (choose_engine(problem, pass, 64).engine) {
-    case ENGINE_LANES:
-        return wide && !looks_up && problem->planes * bytes >= 64;
     case ENGINE_FORWARD:
-        return way_across(problem) != TURNED;
+        return l.core < 4 && way_across(&l) != TURNED;
     case ENGINE_BACKWARD_WINNERS:
-        return wide && pass == TARN_VJP;
+        return l.element >= 4 && pass == TARN_VJP;
     default:
         return true;
     }

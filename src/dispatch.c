@@ -37,7 +37,6 @@ uint32_t tarn_isa_named(const char *name, size_t length)
  * __builtin_cpu_supports() wants a runtime library that not all of them bring. */
 typedef struct {
     unsigned leaf1_c, leaf7_b, leaf7_c, kept;
-    bool is_intel;
 } cpu;
 
 static cpu ask_cpu(void)
@@ -47,8 +46,6 @@ static cpu ask_cpu(void)
     cpu found = {0};
     if (__get_cpuid(1, &a, &b, &found.leaf1_c, &d) && found.leaf1_c & SYSTEM_KEEPS)
         __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
-    if (__get_cpuid(0, &a, &b, &c, &d))
-        found.is_intel = b == signature_INTEL_ebx;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         found.leaf7_b = b;
         found.leaf7_c = c;
@@ -83,9 +80,8 @@ static bool has_fast_avx512(const cpu *c)
 }
 #endif
 
-/* The families of kernels that this CPU can run; `usual` are those it is known to gain by. That
- * of AVX-512 was measured on Intel's alone; elsewhere it is for those who name it in TARN_ISA. */
-static uint32_t detect(uint32_t *usual)
+/* The families of kernels that this CPU can run. */
+static uint32_t detect(void)
 {
     uint32_t mask = TARN_ISA_SPEC | TARN_ISA_PORTABLE;
 #if HAVE_AVX2
@@ -94,12 +90,8 @@ static uint32_t detect(uint32_t *usual)
         mask |= TARN_ISA_AVX2;
 #endif
 #if HAVE_AVX512
-    *usual = mask | (found.is_intel ? TARN_ISA_AVX512 : 0);
     if ((mask & TARN_ISA_AVX2) && has_fast_avx512(&found))
         mask |= TARN_ISA_AVX512;
-    *usual &= mask;
-#else
-    *usual = mask;
 #endif
     return mask;
 }
@@ -123,8 +115,8 @@ uint32_t tarn_isa_available(void)
     uint32_t mask = atomic_load_explicit(&cached, memory_order_relaxed);
     if (mask == 0) {
         const char *list = getenv("TARN_ISA");
-        uint32_t usual, capable = detect(&usual);
-        mask = known | (list && *list ? capable & parse_mask(list) : usual);
+        uint32_t capable = detect();
+        mask = known | (list && *list ? capable & parse_mask(list) : capable);
         atomic_store_explicit(&cached, mask, memory_order_relaxed);
     }
     return mask & ~known;

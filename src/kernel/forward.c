@@ -205,7 +205,8 @@ static void set_shortcuts(forward_plan *plan)
                      p->stride[plan->written[WRITE_Y]][last] == plan->channels;
     tarn_span first = window_taps(plan->columns, 0),
               final = window_taps(plan->columns, plan->columns->out - 1);
-    plan->has_empty = first.lo >= first.hi || final.lo >= final.hi || plan->columns->dilation > 1;
+    plan->has_empty = first.lo >= first.hi || final.lo >= final.hi ||
+                      (!plan->columns->adaptive && plan->columns->dilation > plan->columns->size);
 }
 
 /* Rows that folds of many rows keep for later, on top of each other: two for each halving of

@@ -296,14 +296,25 @@ static void clear_output(const forward_state *s, const forward_job *job, int64_t
     }
 }
 
+static bool clear_if_empty(const forward_state *s, const forward_job *job, int64_t o)
+{
+    tarn_span taps = window_taps(s->plan.columns, job->o + o);
+    bool empty = job->empty || taps.lo >= taps.hi;
+    if (empty)
+        clear_output(s, job, o);
+    return empty;
+}
+
+/* They lie at the ends of a row, unless dilation skips all of it. */
 static void write_empty(const forward_state *s, const forward_job *job)
 {
     const tarn_axis *axis = s->plan.columns;
+    bool anywhere = !axis->adaptive && axis->dilation > axis->size;
+    int64_t o = 0, last = job->outputs - 1;
     if (!job->empty && !s->plan.has_empty)
         return;
-    for (int64_t o = 0; o < job->outputs; o++) {
-        tarn_span taps = window_taps(axis, job->o + o);
-        if (job->empty || taps.lo >= taps.hi)
-            clear_output(s, job, o);
-    }
+    while (o <= last && (clear_if_empty(s, job, o) || anywhere))
+        o++;
+    while (last > o && clear_if_empty(s, job, last))
+        last--;
 }

@@ -252,26 +252,19 @@ static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, 
     return best;
 }
 
-/* What all of it costs. */
+/* What all of it costs. Bands of a line or a volume lie far apart, and means of a line have a
+ * divisor each. */
 static double cost_of(const lanes_plan *plan, int64_t lanes)
 {
+    const int spatial = plan->p->spatial;
+    const double apart = !plan->banded || spatial == 2 ? 1 : spatial == 1 && plan->sums ? 8 : 1.3;
     double fold = (plan->codes ? 1.2 : 0.7) * (double)plan->channels,
            outputs = (double)((lanes - 1) / plan->width + 1);
-    for (int a = 0; a < plan->p->spatial; a++) {
+    for (int a = 0; a < spatial; a++) {
         fold *= (double)plan->axis[a].kernel;
         outputs *= (double)plan->axis[a].out;
     }
-    return outputs * (fold + box_cost(plan, plan->most));
-}
-
-/* Plans for `planes` planes of `rows` rows with the vectors of `ops`; returns the bands of each
- * plane, 0 if a window does not fit. */
-static int64_t set_bands(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
-{
-    int64_t bands = count_bands(&plan->p->axis[0], planes, rows, ops->vector_bytes / plan->element);
-    if (bands > 1 && set_turned(plan, ops, true, (rows + bands - 1) / bands))
-        return bands;
-    return set_turned(plan, ops, false, rows);
+    return outputs * (fold + box_cost(plan, plan->most)) * apart;
 }
 
 /* Whether a box has all the windows of a lane. */
@@ -283,20 +276,24 @@ static bool has_whole_box(const lanes_plan *plan)
     return true;
 }
 
-/* The length of vectors that costs least: longer ones have boxes of fewer windows, which share
- * less, and may have more lanes than there is work for. */
+/* The length of vectors that costs least, and whether planes are cut into bands: longer ones have
+ * boxes of fewer windows, which share less, and may have more lanes than there is work for. Returns
+ * the bands of each of `planes` planes of `rows` rows. */
 static int64_t set_width(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
 {
     int64_t least_bands = 0;
     lanes_plan least = *plan;
     for (; ops; ops = ops->narrower) {
-        int64_t bands = set_bands(plan, ops, planes, rows);
-        if (bands > 0 && (least_bands == 0 ||
-                          cost_of(plan, planes * bands) < cost_of(&least, planes * least_bands))) {
-            least = *plan;
-            least_bands = bands;
-        }
-        if (bands > 0 && has_whole_box(plan) && planes * bands >= plan->width)
+        int64_t width = ops->vector_bytes / plan->element;
+        int64_t most = count_bands(&plan->p->axis[0], planes, rows, width);
+        for (int64_t bands = most; bands > 0; bands = bands > 1 ? 1 : 0)
+            if (set_turned(plan, ops, bands > 1, (rows + bands - 1) / bands) &&
+                (least_bands == 0 ||
+                 cost_of(plan, planes * bands) < cost_of(&least, planes * least_bands))) {
+                least = *plan;
+                least_bands = bands;
+            }
+        if (most == 1 && least_bands > 0 && has_whole_box(&least) && planes >= width)
             break; /* nothing is read twice */
     }
     *plan = least;

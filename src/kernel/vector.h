@@ -17,9 +17,9 @@
  *   greater_t(right,left)    right > left ? right : left; so the left one of equals
  *   lesser_t(right,left)     right < left ? right : left
  *   above_t(a,b) equal_t(a,b) where a > b, where a == b
- *   if_greater_t(a,b,x,y)    x where a > b, else y: integers of that width; not for unsigned
- * types, as all three
- *   if_wins_t(a,b,x,y)       x where a > b, or a == b and x < y; else y
+ *   take_greater_t(best,code,x,its_code) x and its code, an integer as wide, where x > *best; not
+ * for unsigned types, as all three
+ *   take_winner_t(...)       the same, also the lesser code where x == *best
  *   near_evens_t(a,b) near_odds_t(a,b)   every second lane of a and b in some order, the same for
  *   in_order_t(v)            both, and in order: it can come after arithmetic on what was picked
  *   unpack_lo_t unpack_hi_t  a0 b0 a1 b1 ... of the lower, or the upper, half of every 16 bytes;
@@ -341,30 +341,34 @@ ADDED(i64, u64)
 
 #if VECTOR_BYTES < 64
 #define CHOICES(t, element, m, bits)                                                               \
-    static inline v_##m if_greater_##t(v_##t a, v_##t b, v_##m x, v_##m y)                         \
+    static inline void take_greater_##t(v_##t *best, v_##m *code, v_##t x, v_##m its_code)         \
     {                                                                                              \
-        return select_##m(above_##t(a, b), x, y);                                                  \
+        *code = select_##m(above_##t(x, *best), its_code, *code);                                  \
+        *best = greater_##t(x, *best);                                                             \
     }                                                                                              \
-    static inline v_##m if_wins_##t(v_##t a, v_##t b, v_##m x, v_##m y)                            \
+    static inline void take_winner_##t(v_##t *best, v_##m *code, v_##t x, v_##m its_code)          \
     {                                                                                              \
-        return select_##m(above_##t(a, b) | (equal_##t(a, b) & above_##m(y, x)), x, y);            \
+        v_##m wins = above_##t(x, *best) | (equal_##t(x, *best) & above_##m(*code, its_code));     \
+        *code = select_##m(wins, its_code, *code);                                                 \
+        *best = greater_##t(x, *best);                                                             \
     }
 SIGNED_TYPES(CHOICES)
 #undef CHOICES
 #else
-/* Masks are registers of their own: two masked operations, of which the first is a minimum
- * where a == b. */
+/* Masks are registers of their own: two masked moves, before which codes take the minimum where
+ * x == best. */
 #define CHOICES_BY_MASK(t, m, vector, bits, GREATER, EQUAL)                                        \
-    static inline v_##m if_greater_##t(v_##t a, v_##t b, v_##m x, v_##m y)                         \
+    static inline void take_greater_##t(v_##t *best, v_##m *code, v_##t x, v_##m its_code)         \
     {                                                                                              \
-        return (v_##m)_mm512_mask_mov_epi##bits((__m512i)y, GREATER((vector)a, (vector)b),         \
-                                                (__m512i)x);                                       \
+        uint64_t wins = GREATER((vector)x, (vector)*best);                                         \
+        *code = (v_##m)_mm512_mask_mov_epi##bits((__m512i)*code, wins, (__m512i)its_code);         \
+        *best = (v_##t)_mm512_mask_mov_epi##bits((__m512i)*best, wins, (__m512i)x);                \
     }                                                                                              \
-    static inline v_##m if_wins_##t(v_##t a, v_##t b, v_##m x, v_##m y)                            \
+    static inline void take_winner_##t(v_##t *best, v_##m *code, v_##t x, v_##m its_code)          \
     {                                                                                              \
-        __m512i least = _mm512_mask_min_epi##bits((__m512i)y, EQUAL((vector)a, (vector)b),         \
-                                                  (__m512i)x, (__m512i)y);                         \
-        return if_greater_##t(a, b, x, (v_##m)least);                                              \
+        *code = (v_##m)_mm512_mask_min_epi##bits((__m512i)*code, EQUAL((vector)x, (vector)*best),  \
+                                                 (__m512i)its_code, (__m512i)*code);               \
+        take_greater_##t(best, code, x, its_code);                                                 \
     }
 #define GREATER_PS(a, b) _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ)
 #define EQUAL_PS(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
