@@ -15,6 +15,7 @@
 
 enum {
     RUN = 64,            /* windows, times lanes, of a run in a row */
+    TIED_LANES = 16,     /* interleaved planes, at most */
     SUMMED_PLANES = 256, /* of one of planes, or entries of a window, that is summed up */
     GIVEN_PLANES = 512,
     SLOTS = 20 /* runs that are remembered */
@@ -533,7 +534,7 @@ static void plan_strips(pass *s)
 {
     const tarn_axis *rows = &s->p->axis[0];
     const int64_t extent = (rows->kernel - 1) * rows->dilation + 1, run = RUN * (2 * s->bytes + 8);
-    s->lanes = min_i64(LANES_TOGETHER, s->p->lanes);
+    s->lanes = min_i64(TIED_LANES, s->p->lanes);
     s->strip = 0;
     s->slots = SLOTS;
     if (s->p->spatial != 2 || rows->adaptive || s->p->axis[1].adaptive || extent > ARENA_BYTES ||
@@ -606,7 +607,7 @@ static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t e
         s->slot[k] = new_run(s);
     while (next_slab(p, t, backward ? p->axis[0].size : p->axis[0].out, &begin, end, &slab))
         for (int64_t lane = 0; lane < p->lanes; lane += s->lanes) {
-            s->lanes = min_i64(LANES_TOGETHER, p->lanes - lane);
+            s->lanes = min_i64(TIED_LANES, p->lanes - lane);
             set_planes(s, &slab, lane);
             if (backward && s->strip > 0)
                 give_strips(s, &slab);
