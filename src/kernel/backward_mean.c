@@ -1003,7 +1003,7 @@ void tarn_engine_backward_mean(const tarn_problem *problem, const tarn_tensors *
     for (int a = 0; a < p->spatial; a++)
         cells *= (double)p->axis[a].size;
     w.past = cells * (double)w.gx_bytes >= (double)p->cache_bytes;
-    if (!w.past && tarn_means_are_apart(p, ops)) {
+    if (!w.past && tarn_means_are_apart(p)) {
         tarn_spread_means(p, tensors, begin * units, end * units, ops);
         return;
     }

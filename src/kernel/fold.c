@@ -390,8 +390,8 @@ static double room_of_both(fold *f, const fold_arrays *own)
     for (int k = 0; k < f->axes; k++) {
         fold_axis *w = &f->windows->axis[k];
         const fold_axis *a = &f->axis[k];
-        const double width = planned_width(a), next = (double)a->most * a->pace + 1; /* of a box below */
-        w->most = max_i64(min_i64((int64_t)(k == 0 && next < width ? next : width), w->results), 1);
+        const double width = planned_width(a), below = (double)a->most * a->pace + 1;
+        w->most = max_i64(min_i64((int64_t)(k == 0 && below < width ? below : width), w->results), 1);
     }
     f->windows->lanes = f->lanes;
     return room + tarn_planned_room(f->windows, own[1].results, own[1].terms);

@@ -20,7 +20,7 @@
 #include <stdalign.h>
 
 enum {
-    ARENA_BYTES = 42 << 10,
+    ARENA_BYTES = 40 << 10,
     MOST_TERMS = 3,
     LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED
 };
@@ -97,7 +97,7 @@ typedef struct {
 } fold_arrays;
 
 /* Plans boxes of `least_lanes` to `lanes` planes whose arrays have no more than `room` elements in
- * all; and boxes of cells, and of windows that the sources of these are the sums of, in one room. */
+ * all; and boxes of cells and of the windows that read them, in one room. */
 void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, double room,
                     const fold_arrays *arrays);
 void tarn_plan_folds(fold *cells, fold *windows, int64_t lanes, double room,
