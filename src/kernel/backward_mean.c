@@ -499,19 +499,36 @@ static void copy_cells(const mean_walk *w, int axis, char *to, const char *from,
             copy_cells(w, axis + 1, to + i * to_step, from + i * step, to_tensor);
 }
 
+/* Repeats an element: a copy of what was just stored would wait for it. */
+#define REPEAT(bits)                                                                               \
+    case bits / 8: {                                                                               \
+        typedef uint##bits##_t __attribute__((may_alias)) element;                                 \
+        element *to = (element *)(void *)run, value = *to;                                         \
+        for (int64_t i = 1; i < cells; i++)                                                        \
+            to[i] = value;                                                                         \
+        return;                                                                                    \
+    }
+
 /* The first cell of a run is what all of its cells are. Where these follow each other, copies are
  * copied. */
 static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
 {
     int64_t cell = w->axis[axis].to_step * w->gx_bytes, done = 1;
-    if (solid_length(w, axis + 1) == w->axis[axis].to_step)
+    if (solid_length(w, axis + 1) == w->axis[axis].to_step) {
+        switch (cell) {
+            REPEAT(16)
+            REPEAT(32)
+            REPEAT(64)
+        }
         for (int64_t more; done < cells; done += more) {
             more = min_i64(min_i64(done, COPIED_BYTES / cell + 1), cells - done);
             w->ops->copy(run + done * cell, run, more * cell);
         }
+    }
     for (; done < cells; done++)
         copy_cells(w, axis + 1, run + done * cell, run, false);
 }
+#undef REPEAT
 
 /* Rows of results, which are sums of k terms; windows may still have to be picked. */
 static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from, int64_t from_step,

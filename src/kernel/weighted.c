@@ -291,7 +291,8 @@ static void plain_quotients(const pass *s, double *to, const double *a, const do
     piece divisor;
     if (!is_smooth(s)) {
         s->ops->norms(divisor, sums, tops, n, s->p->power, s->shift);
-        s->ops->powers(divisor, n, s->p->power - 1, false, s->slope_shift, NULL);
+        if (s->p->power != 2.0)
+            s->ops->powers(divisor, n, s->p->power - 1, false, s->slope_shift, NULL);
     }
     s->ops->quotients(to, a, is_smooth(s) ? sums : divisor, n);
 }
