@@ -33,7 +33,8 @@ enum {
     COPIED_BYTES = 8 << 10, /* of copies, at once: they stay near */
     LEAST_PAST = 1024,      /* bytes that go past the caches */
     NEIGHBOURS = 8,         /* cells that a vector picks together */
-    GROUP = 4               /* terms that longer lists share the sums of */
+    GROUP = 4,              /* terms that longer lists share the sums of */
+    MOST_LANES = 32         /* planes that are turned together */
 };
 
 /* Neighbouring cells that the same windows read: n of them from `first` on. */
@@ -84,7 +85,9 @@ typedef struct mean_walk {
     int64_t *taps;         /* of each window of a row, on the last axis */
     int64_t divided_by;    /* taps on the outer axes that `divisors` are made for; -1: none */
     int first;             /* axis of the problem: 1 behind planes */
-    int64_t turned_cells, turned_windows, reserved; /* of a plane; scratch bytes for turned ones */
+    int64_t turned_windows, turned_row; /* of a plane, and elements of a row of cells */
+    int64_t turned_rows, turned_first;  /* that are in scratch at a time, and the first of them */
+    int64_t reserved;                   /* scratch bytes for turned planes */
     tarn_problem turned;                            /* planes in scratch, as lanes */
     _Alignas(64) char scratch[SCRATCH_BYTES];
 } mean_walk;
@@ -460,7 +463,7 @@ static char *gx_of_tile(const mean_walk *w)
 {
     char *gx = w->gx;
     for (int a = 0; a < w->axes; a++)
-        gx += w->axis[a].cell * w->axis[a].gx_step * w->gx_bytes;
+        gx += (w->axis[a].cell - (a == 0 ? w->turned_first : 0)) * w->axis[a].gx_step * w->gx_bytes;
     return gx;
 }
 
@@ -496,19 +499,36 @@ static void copy_cells(const mean_walk *w, int axis, char *to, const char *from,
             copy_cells(w, axis + 1, to + i * to_step, from + i * step, to_tensor);
 }
 
+/* Repeats an element: a copy of what was just stored would wait for it. */
+#define REPEAT(bits)                                                                               \
+    case bits / 8: {                                                                               \
+        typedef uint##bits##_t __attribute__((may_alias)) element;                                 \
+        element *to = (element *)(void *)run, value = *to;                                         \
+        for (int64_t i = 1; i < cells; i++)                                                        \
+            to[i] = value;                                                                         \
+        return;                                                                                    \
+    }
+
 /* The first cell of a run is what all of its cells are. Where these follow each other, copies are
  * copied. */
 static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
 {
     int64_t cell = w->axis[axis].to_step * w->gx_bytes, done = 1;
-    if (solid_length(w, axis + 1) == w->axis[axis].to_step)
+    if (solid_length(w, axis + 1) == w->axis[axis].to_step) {
+        switch (cell) {
+            REPEAT(16)
+            REPEAT(32)
+            REPEAT(64)
+        }
         for (int64_t more; done < cells; done += more) {
             more = min_i64(min_i64(done, COPIED_BYTES / cell + 1), cells - done);
             w->ops->copy(run + done * cell, run, more * cell);
         }
+    }
     for (; done < cells; done++)
         copy_cells(w, axis + 1, run + done * cell, run, false);
 }
+#undef REPEAT
 
 /* Rows of results, which are sums of k terms; windows may still have to be picked. */
 static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from, int64_t from_step,
@@ -855,6 +875,19 @@ static int64_t turn_strides(tarn_problem *turned, int operand, int64_t lanes)
     return elements;
 }
 
+/* Rows of cells of turned planes that fit beside their windows; 0 if there are too few. Where rows
+ * have a vector of windows, only whole planes pay. */
+static int64_t rows_that_fit(const mean_walk *w, double row, double windows)
+{
+    const tarn_axis *first = w->axis[0].axis, *last = w->axis[w->axes - 1].axis;
+    const int vector = w->ops->vector_bytes;
+    const double room = TURNED_BYTES / vector - windows, extent = (double)first->kernel;
+    if (row * (double)first->size <= room)
+        return first->size;
+    const bool some = last->out * w->size < vector && row * 2 * extent <= room;
+    return some ? (int64_t)(room / row) : 0;
+}
+
 /* Whether planes are taken a vector at a time, a lane being a plane: where they are small, and
  * enough, unless the windows of a row slide by 1 and fill two vectors. Makes the problem of these
  * lanes. */
@@ -864,23 +897,24 @@ static bool turns_planes(mean_walk *w, const tarn_problem *p)
     int64_t vector = w->ops->vector_bytes, lanes = vector / w->gx_bytes;
     if (last->period == 1 && last->axis->size * w->size >= 2 * vector)
         return false;
-    double cells = 1, windows = 1;
-    for (int a = 0; a < p->spatial; a++) {
-        cells *= (double)p->axis[a].size;
+    double row = 1, windows = (double)p->axis[0].out;
+    for (int a = 1; a < p->spatial; a++) {
+        row *= (double)p->axis[a].size;
         windows *= (double)p->axis[a].out;
     }
+    w->turned_rows = rows_that_fit(w, row, windows);
     if (p->lanes > 1 || p->leading == 0 || p->lead_size[p->leading - 1] < lanes / 2 ||
-        (cells + windows) * (double)vector > TURNED_BYTES)
+        w->turned_rows == 0)
         return false;
     memcpy(&w->turned, p, offsetof(tarn_problem, lead_size));
-    w->turned_cells = turn_strides(&w->turned, TARN_GX, lanes);
+    w->turned_row = turn_strides(&w->turned, TARN_GX, lanes) / p->axis[0].size;
     w->turned_windows = turn_strides(&w->turned, TARN_GY, lanes);
-    if (w->turned_cells == 0 || w->turned_windows == 0)
+    if (w->turned_row == 0 || w->turned_windows == 0)
         return false;
     w->turned.leading = 0;
     w->turned.lanes = lanes;
     w->p = &w->turned;
-    w->gx = take(w, &w->reserved, w->turned_cells * vector);
+    w->gx = take(w, &w->reserved, w->turned_rows * w->turned_row * vector);
     w->gy = take(w, &w->reserved, w->turned_windows * vector);
     return true;
 }
@@ -897,26 +931,37 @@ static bool takes_turned(mean_walk *w, const tarn_problem *p)
     return takes_tiles(w) && has_one_tile_inside(w);
 }
 
+/* The turned planes whose gradients begin at gx, some rows of cells at a time. */
+static void turn_rows_back(mean_walk *w, const tarn_slab *slab, char *const *gx, tarn_core width)
+{
+    void *rows[MOST_LANES];
+    for (int64_t lo = slab->lo; lo < slab->hi; lo += w->turned_rows) {
+        const int64_t hi = min_i64(lo + w->turned_rows, slab->hi);
+        w->axis[0].lo = w->turned_first = lo;
+        w->axis[0].hi = hi;
+        for_tiles(w, 1);
+        for (int64_t lane = 0; lane < w->turned.lanes; lane++)
+            rows[lane] = gx[lane] + lo * w->turned_row * w->gx_bytes;
+        w->ops->turn_back[width](rows, w->gx, (hi - lo) * w->turned_row);
+    }
+}
+
 /* Planes, `planes` of them, whose cells of the slab are asked for. Lanes without a plane repeat
  * the last. */
 static void run_turned(mean_walk *w, const tarn_slab *slab, int64_t planes, int64_t gx_step,
                        int64_t gy_step)
 {
-    enum { MOST_LANES = 32 };
     const void *gy[MOST_LANES];
-    void *gx[MOST_LANES];
-    int width = w->gx_bytes == 2 ? CORE_I16 : w->gx_bytes == 4 ? CORE_I32 : CORE_I64;
-    int64_t row = w->turned_cells / w->turned.axis[0].size;
+    char *gx[MOST_LANES];
+    const tarn_core width = w->gx_bytes == 2 ? CORE_I16 : w->gx_bytes == 4 ? CORE_I32 : CORE_I64;
     for (int64_t first = 0; first < planes; first += w->turned.lanes) {
         for (int64_t lane = 0; lane < w->turned.lanes; lane++) {
             int64_t plane = min_i64(first + lane, planes - 1);
             gy[lane] = slab->base[TARN_GY] + plane * gy_step * w->gx_bytes;
-            gx[lane] = slab->base[TARN_GX] + (plane * gx_step + slab->lo * row) * w->gx_bytes;
+            gx[lane] = slab->base[TARN_GX] + plane * gx_step * w->gx_bytes;
         }
         w->ops->turn[width](w->gy, gy, w->turned_windows);
-        for_tiles(w, 1);
-        w->ops->turn_back[width](gx, w->gx + slab->lo * row * w->ops->vector_bytes,
-                                 (slab->hi - slab->lo) * row);
+        turn_rows_back(w, slab, gx, width);
     }
 }
 
@@ -975,7 +1020,7 @@ void tarn_engine_backward_mean(const tarn_problem *problem, const tarn_tensors *
     for (int a = 0; a < p->spatial; a++)
         cells *= (double)p->axis[a].size;
     w.past = cells * (double)w.gx_bytes >= (double)p->cache_bytes;
-    if (!w.past && tarn_means_are_apart(p, ops)) {
+    if (!w.past && tarn_means_are_apart(p)) {
         tarn_spread_means(p, tensors, begin * units, end * units, ops);
         return;
     }

@@ -96,7 +96,7 @@ static inline void join_rows(const tarn_problem *p, const box *all, int operand,
 
 enum {
     SMALL_PLANE = 600, /* cells, or results, of planes of which a box has several */
-    LANES_TOGETHER = 16 /* interleaved planes, at most */
+    LANES_TOGETHER = 128 /* interleaved planes, at most */
 };
 
 /* A problem whose first axis is the innermost leading axis, with windows of one tap; false if

@@ -1,6 +1,8 @@
 /* Folds in boxes: see fold.h. Plain C; elements are added by row operations. */
 #include "fold.h"
 
+#include <math.h>
+
 /* ---- Lists ---------------------------------------------------------------------------------- */
 
 static tarn_span list_of(const fold_axis *a, int64_t result)
@@ -212,12 +214,6 @@ static bool is_below(const fold *f, const kept_sources *kept)
     return below;
 }
 
-/* Sources before the box that may have to stay. */
-static int64_t held_sources(const fold *f)
-{
-    return f->holds ? (f->axis[0].longest - 1) * f->axis[0].step : 0;
-}
-
 static char *slide_sources(fold *f, int depth)
 {
     fold_axis *a = &f->axis[0];
@@ -227,8 +223,6 @@ static char *slide_sources(fold *f, int depth)
     const int64_t end = is_below(f, kept) ? kept->of.from[0] + kept->of.count[0] : INT64_MIN;
     int64_t first = a->start, known = 0;
     if (end >= first) {
-        first = max_i64(min_i64(first, f->hold), kept->of.from[0]);
-        first = max_i64(first, a->start - held_sources(f));
         known = min_i64(end, a->start + a->width) - first;
         memmove(kept->array, kept->array + (first - kept->of.from[0]) * bytes,
                 (size_t)(known * bytes));
@@ -291,7 +285,10 @@ void *tarn_fold_sums(fold *f, int terms, const fold_sum *sum)
 /* ---- Planning ------------------------------------------------------------------------------- */
 
 /* What a box, a row and a pixel of interleaved planes cost beside their sources, in sources. */
-enum { COST_OF_A_BOX = 150, COST_OF_A_ROW = 6, COST_OF_A_PIXEL = 2 };
+enum { COST_OF_A_BOX = 150, COST_OF_A_ROW = 40, COST_OF_A_PIXEL = 4 };
+
+/* Lanes that are read in vectors; windows whose sums are kept for all cells of a plane. */
+enum { LEAST_LANES = 16, FEW_WINDOWS = 4 };
 
 /* What is kept serves twice, so a fold had better slide, unless that costs as much more. */
 #define SLIDES_WELL 1.3
@@ -315,7 +312,7 @@ double tarn_planned_room(fold *f, int arrays, int terms)
         room += 2 * size * levels_of(a);
         size /= (double)a->most;
         if (f->slides && a == &f->axis[0])
-            room += size * (planned_width(a) + (double)held_sources(f)) * terms;
+            room += size * planned_width(a) * terms;
         size *= planned_width(a);
         room += f->slides && a == &f->axis[0] ? 0 : size;
     }
@@ -324,7 +321,7 @@ double tarn_planned_room(fold *f, int arrays, int terms)
 
 void tarn_keep_sources(fold *f, int terms, int64_t bytes)
 {
-    int64_t size = f->lanes * ((int64_t)planned_width(&f->axis[0]) + held_sources(f));
+    int64_t size = f->lanes * (int64_t)planned_width(&f->axis[0]);
     for (int k = 1; k < f->axes; k++)
         size *= f->backward ? f->axis[k].most : (int64_t)planned_width(&f->axis[k]);
     for (int k = 0; k < MOST_TERMS && f->slides; k++)
@@ -355,70 +352,183 @@ static double planned_cost(fold *f)
     for (int k = 0; k < f->axes; k++) {
         const fold_axis *a = &f->axis[k];
         const double reads = planned_reads(a, k == 0 && f->slides);
-        loads *= (double)ceil_div(a->longest, a->block);
+        loads *= (double)a->longest / (double)a->block;
         pixels *= reads;
         rows *= k < f->axes - 1 ? reads : 1;
         results *= (double)a->most;
     }
-    const double pixel = (double)f->lanes + (f->interleaved ? COST_OF_A_PIXEL : 0);
+    const double pixel = (double)f->lanes + (f->lanes < f->planes ? COST_OF_A_PIXEL : 0);
     return loads * (pixels * pixel + rows * COST_OF_A_ROW + COST_OF_A_BOX) / results;
 }
 
-/* Starts with boxes of one result and doubles what makes results cheapest, as long as there is
- * room for so many elements. Returns what a result costs then. */
-static double plan_boxes(fold *f, int64_t lanes, double room, int arrays, int terms)
+/* The ways to make a box smaller: on each axis three quarters of the results, in whole multiples of
+ * `align`, or blocks of half as many entries; or half the lanes. False if that is not less. */
+static bool cut(fold *f, int way, int64_t least_lanes)
 {
-    for (;;) {
-        double least = planned_cost(f);
-        fold_axis best;
-        const int64_t best_lanes = f->lanes;
-        int which = -1;
-        for (int k = 0; k < f->axes; k++) {
-            const fold_axis now = f->axis[k];
-            for (int what = 1; what <= MOST_GROWTHS; what++) {
-                if (f->slides && what & 2)
-                    continue;
-                grow_axis(&f->axis[k], what);
-                double cost = planned_cost(f);
-                if (cost < least && tarn_planned_room(f, arrays, terms) <= room) {
-                    least = cost;
-                    best = f->axis[k];
-                    which = k;
-                }
-                f->axis[k] = now;
-            }
+    fold_axis *a = &f->axis[way / 2];
+    const int64_t lanes = f->lanes, most = a->most, fewer = most - ceil_div(most, 4);
+    if (way == 2 * f->axes) {
+        f->lanes = max_i64((lanes + 1) / 2, least_lanes);
+        return f->lanes < lanes;
+    }
+    if (way % 2 == 0) {
+        a->most = most > a->align ? max_i64(fewer / a->align, 1) * a->align : 1;
+        return a->most < most;
+    }
+    if (f->slides || a->block == 1)
+        return false;
+    a->block = split_point(a->block);
+    return true;
+}
+
+/* Room for a box and, backward, for the sums over the windows that it has, in one box. */
+static double room_of_both(fold *f, const fold_arrays *own)
+{
+    double room = tarn_planned_room(f, own->results, own->terms);
+    if (!f->windows)
+        return room;
+    for (int k = 0; k < f->axes; k++) {
+        fold_axis *w = &f->windows->axis[k];
+        const fold_axis *a = &f->axis[k];
+        const double width = planned_width(a), below = (double)a->most * a->pace + 1;
+        w->most = max_i64(min_i64((int64_t)(k == 0 && below < width ? below : width), w->results), 1);
+    }
+    f->windows->lanes = f->lanes;
+    return room + tarn_planned_room(f->windows, own[1].results, own[1].terms);
+}
+
+/* The way to save room that costs the least time for it; -1 if there is none. */
+static int cheapest_cut(fold *f, int64_t least_lanes, const fold_arrays *arrays, double *price)
+{
+    const double cost = planned_cost(f), room = room_of_both(f, arrays);
+    const int64_t lanes = f->lanes;
+    int cheapest = -1;
+    *price = INFINITY;
+    for (int way = 0; way <= 2 * f->axes; way++) {
+        const fold_axis now = f->axis[way / 2];
+        const double saved = cut(f, way, least_lanes) ? room - room_of_both(f, arrays) : 0;
+        const double now_price = saved > 0 ? (planned_cost(f) - cost) / saved : INFINITY;
+        if (now_price < *price) {
+            *price = now_price;
+            cheapest = way;
         }
-        f->lanes = min_i64(2 * f->lanes, lanes);
-        if (planned_cost(f) < least && tarn_planned_room(f, arrays, terms) <= room)
-            continue;
-        f->lanes = best_lanes;
-        if (which < 0)
-            return least;
-        f->axis[which] = best;
+        f->axis[way / 2] = now;
+        f->lanes = lanes;
+    }
+    return cheapest;
+}
+
+/* Cuts boxes of all results until they fit, and on as long as that makes results cheaper; returns
+ * what one costs then, INFINITY if none fits. */
+static double plan_boxes(fold *f, bool slides, int64_t least_lanes, double room,
+                         const fold_arrays *arrays)
+{
+    f->lanes = max_i64(min_i64(f->planes, LANES_TOGETHER), least_lanes);
+    f->slides = slides;
+    for (int k = 0; k < f->axes; k++) {
+        fold_axis *a = &f->axis[k];
+        a->most = a->results;
+        a->block = min_i64(a->longest, LONGEST_BLOCK);
+        if (slides && a->block < a->longest)
+            return INFINITY;
+    }
+    for (;;) {
+        double price;
+        const int way = cheapest_cut(f, least_lanes, arrays, &price);
+        const bool fits = room_of_both(f, arrays) <= room;
+        if (fits && !(price < 0))
+            return planned_cost(f);
+        if (way < 0)
+            return INFINITY;
+        cut(f, way, least_lanes);
     }
 }
 
-void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, int arrays,
-                    int terms)
+/* The same, with few lanes only if there is no other way. */
+static double plan_lanes(fold *f, bool slides, int64_t least_lanes, double room,
+                         const fold_arrays *arrays)
 {
-    f->interleaved = lanes > 1;
-    f->lanes = least_lanes;
-    lanes = min_i64(lanes, LANES_TOGETHER);
-    fold slides = *f;
-    slides.slides = true;
+    const int64_t wanted = max_i64(min_i64(f->planes, LEAST_LANES), least_lanes);
+    const double cost = plan_boxes(f, slides, wanted, room, arrays);
+    return cost < INFINITY ? cost : plan_boxes(f, slides, least_lanes, room, arrays);
+}
+
+/* Boxes of about the same size. */
+static void make_even(fold *f)
+{
     for (int k = 0; k < f->axes; k++) {
-        fold_axis *a = &slides.axis[k];
-        a->block = a->longest;
-        slides.slides &= a->longest <= LONGEST_BLOCK;
-    }
-    double cost = plan_boxes(f, lanes, (double)room, arrays, terms);
-    if (slides.slides && tarn_planned_room(&slides, arrays, terms) <= (double)room &&
-        plan_boxes(&slides, lanes, (double)room, arrays, terms) < SLIDES_WELL * cost)
-        *f = slides;
-    for (int k = 0; k < f->axes; k++) { /* boxes of about the same size */
         fold_axis *a = &f->axis[k];
         int64_t even = ceil_div(a->results, ceil_div(a->results, a->most));
         a->most = is_aligned(a) ? ceil_div(even, a->align) * a->align : even;
+    }
+}
+
+void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, double room,
+                    const fold_arrays *arrays)
+{
+    f->planes = lanes;
+    fold slides = *f;
+    const double cost = plan_lanes(f, false, least_lanes, room, arrays);
+    if (plan_lanes(&slides, true, least_lanes, room, arrays) < SLIDES_WELL * cost)
+        *f = slides;
+    make_even(f);
+}
+
+/* What is read for a cell: windows that its box has, times what is read for one of them. */
+static double cost_of_cell(const fold *cells, fold *windows)
+{
+    double cost = planned_cost(windows);
+    for (int k = 0; k < cells->axes; k++) {
+        const fold_axis *a = &cells->axis[k];
+        const bool slides = k == 0 && cells->slides;
+        cost *= slides ? a->pace : planned_width(a) / (double)a->most;
+    }
+    return cost;
+}
+
+/* Boxes of cells with all windows that read one; false if they have too many taps. */
+static bool plan_together(fold *cells, fold *windows, double room, const fold_arrays *arrays)
+{
+    windows->slides = true;
+    for (int k = 0; k < windows->axes; k++) {
+        windows->axis[k].block = windows->axis[k].longest;
+        if (windows->axis[k].block > LONGEST_BLOCK)
+            return false;
+    }
+    cells->windows = windows;
+    const bool planned = plan_lanes(cells, true, 1, room, arrays) < INFINITY;
+    cells->windows = NULL;
+    make_even(cells);
+    return planned;
+}
+
+/* Boxes of cells, and others of windows: each has a part of the room. */
+static void plan_apart(fold *cells, fold *windows, double room, const fold_arrays *arrays)
+{
+    const double few = room * 3 / 8; /* for cells */
+    for (windows->lanes = min_i64(windows->planes, LANES_TOGETHER);
+         tarn_planned_room(windows, arrays[1].results, arrays[1].terms) > room - few;)
+        windows->lanes = (windows->lanes + 1) / 2;
+    tarn_plan_fold(cells, 1, windows->lanes, few, arrays);
+    for (int k = 0; k < cells->axes; k++) /* no more are asked for at once */
+        windows->axis[k].results =
+            min_i64(windows->axis[k].results, (int64_t)planned_width(&cells->axis[k]) + 1);
+    tarn_plan_fold(windows, cells->lanes, cells->lanes, room - few, arrays + 1);
+}
+
+void tarn_plan_folds(fold *cells, fold *windows, int64_t lanes, double room,
+                     const fold_arrays *arrays)
+{
+    cells->planes = windows->planes = lanes;
+    fold few_cells = *cells, few_windows = *windows;
+    int64_t count = 1;
+    for (int k = 0; k < windows->axes; k++)
+        count = min_i64(count * windows->axis[k].results, FEW_WINDOWS + 1);
+    plan_apart(cells, windows, room, arrays);
+    if (count > FEW_WINDOWS && plan_together(&few_cells, &few_windows, room, arrays) &&
+        cost_of_cell(&few_cells, &few_windows) < cost_of_cell(cells, windows)) {
+        *cells = few_cells;
+        *windows = few_windows;
     }
 }
 
@@ -426,8 +536,8 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
 {
     f->axes = p->spatial;
     f->backward = backward;
-    f->slides = f->holds = false;
-    f->hold = INT64_MAX;
+    f->slides = false;
+    f->windows = NULL;
     for (int k = 0; k < p->spatial; k++) {
         const tarn_axis *axis = &p->axis[k];
         fold_axis *a = &f->axis[k];

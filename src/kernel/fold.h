@@ -20,7 +20,7 @@
 #include <stdalign.h>
 
 enum {
-    ARENA_BYTES = 33 << 10,
+    ARENA_BYTES = 40 << 10,
     MOST_TERMS = 3,
     LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED
 };
@@ -74,10 +74,10 @@ struct fold {
     void *pass; /* what loads and absents need to know */
     arena *room;
     int axes;
-    bool backward, interleaved, slides;
-    bool holds;    /* what is kept goes on to be used: */
-    int64_t hold;  /* from this source of the first axis on */
-    int64_t lanes; /* interleaved planes that go together */
+    bool backward, slides;
+    int64_t lanes;  /* interleaved planes that go together, */
+    int64_t planes; /* of so many */
+    fold *windows;  /* whose sums the sources are, while boxes are planned together */
     fold_axis axis[TARN_MAX_SPATIAL];
     kept_sources kept[MOST_TERMS];
     int terms;           /* what is loaded, */
@@ -91,10 +91,17 @@ struct fold {
 /* Sets the axes of a fold; all else is the plan's. */
 void tarn_start_fold(fold *f, const tarn_problem *p, bool backward);
 
+/* Arrays of results, and terms that slide in arrays of their own. */
+typedef struct {
+    int results, terms;
+} fold_arrays;
+
 /* Plans boxes of `least_lanes` to `lanes` planes whose arrays have no more than `room` elements in
- * all, the results in `arrays` of them, each of `terms` terms in one that slides. */
-void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, int64_t room, int arrays,
-                    int terms);
+ * all; and boxes of cells and of the windows that read them, in one room. */
+void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, double room,
+                    const fold_arrays *arrays);
+void tarn_plan_folds(fold *cells, fold *windows, int64_t lanes, double room,
+                     const fold_arrays *arrays);
 
 /* Takes room for what is kept of the terms in a mask, of elements of so many bytes. */
 void tarn_keep_sources(fold *f, int terms, int64_t bytes);
@@ -139,18 +146,6 @@ static inline double planned_width(const fold_axis *a)
         return (double)(a->most / a->align) +
                (double)(a->block - (a->axis->dilation == 1)) * (double)a->step;
     return (double)(a->most - 1) * a->pace + slack + (double)(a->block - 1) * (double)a->step + 1;
-}
-
-/* Doubles some of an axis' results (1) and entries (2), or makes half as many results more (4). */
-enum { MOST_GROWTHS = 4 };
-static inline void grow_axis(fold_axis *a, int what)
-{
-    a->most += what & 1 ? a->most : what & 4 ? a->most / 2 : 0;
-    if (a->most >= a->results)
-        a->most = a->results;
-    else if (a->most > a->align)
-        a->most -= a->most % a->align;
-    a->block = what & 2 ? min_i64(2 * a->block, min_i64(a->longest, LONGEST_BLOCK)) : a->block;
 }
 
 /* ---- Boxes ---------------------------------------------------------------------------------- */

@@ -6,9 +6,9 @@
 #include "winners.h"
 
 enum {
-    MOST_PIECES = 4, /* windows at either border, and those between */
-    LEAST_COPIED =
-        512 /* bytes of a row: what was just stored is read too early from shorter ones */
+    MOST_PIECES = 4,    /* windows at either border, and those between */
+    LEAST_PIXEL = 32,   /* bytes: shorter ones are faster picked, several at a time */
+    LEAST_COPIED = 512, /* of a row: what was just stored is read too early from shorter ones */
 };
 
 /* Neighbouring windows of a row: as many cells each, as many cells of none behind it, and taps that
@@ -137,9 +137,9 @@ static int64_t sum_bytes(const tarn_problem *p)
     return p->lanes * max_i64(p->element_bytes[TARN_GX], (int64_t)sizeof(float));
 }
 
-bool tarn_means_are_apart(const tarn_problem *p, const tarn_row_ops *ops)
+bool tarn_means_are_apart(const tarn_problem *p)
 {
-    bool apart = sum_bytes(p) >= narrowest(ops)->vector_bytes;
+    bool apart = p->lanes * p->element_bytes[TARN_GX] >= LEAST_PIXEL;
     for (int a = 0; a < p->spatial; a++)
         apart &= !tarn_windows_overlap(&p->axis[a]) &&
                  (p->axis[a].adaptive || p->axis[a].dilation == 1);

@@ -11,8 +11,8 @@ static inline int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis,
     return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
 }
 
-/* Whether no cell has two windows, and pixels fill a vector. */
-bool tarn_means_are_apart(const tarn_problem *p, const tarn_row_ops *ops);
+/* Whether no cell has two windows, and pixels are long enough. */
+bool tarn_means_are_apart(const tarn_problem *p);
 /* Their gradient. */
 void tarn_spread_means(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin,
                        int64_t end, const tarn_row_ops *ops);

@@ -15,14 +15,15 @@
 
 enum {
     RUN = 64,            /* windows, times lanes, of a run in a row */
+    LEAST_RUN = 16,      /* of one that is remembered beside many */
+    TIED_LANES = 16,     /* interleaved planes, at most */
     SUMMED_PLANES = 256, /* of one of planes, or entries of a window, that is summed up */
     GIVEN_PLANES = 512,
-    SLOTS = 20 /* runs that are remembered */
+    SLOTS = 256 /* runs that are remembered, at most */
 };
 
 /* A run of windows, all lanes of each side by side, with tops and shares in the type of sums. */
 typedef struct {
-    const char *x, *gy; /* of the planes; NULL: nothing is known */
     int64_t o[TARN_MAX_SPATIAL], n;
     void *top, *share;
     int64_t *count; /* of taps that reach the top; 1 if that does not matter */
@@ -39,9 +40,10 @@ typedef struct {
     int64_t plane_step[OPERANDS]; /* so many elements apart */
     int64_t run;                  /* windows of a run, times their lanes, at most */
     int64_t entry, entries;       /* of the last axis, in hand */
-    int64_t strip;                /* columns that gradients are made of together; 0: row by row */
-    int64_t slots;
-    window_run slot[SLOTS];
+    int64_t slots;                /* for tops and shares of runs, which are in the arena */
+    int64_t known[SLOTS];         /* the number of the run in a slot; -1: none */
+    int64_t near[TARN_MAX_SPATIAL]; /* windows that read a cell; last axis: runs above a strip */
+    int64_t strip;                /* columns that are done together, row by row */
     arena room;
 } pass;
 
@@ -126,6 +128,7 @@ static void add_rows(const pass *s, char *to, const char *from, int64_t n)
 /* Sets the pass to interleaved planes of the slab, from `lane` on. */
 static void set_planes(pass *s, const tarn_slab *slab, int64_t lane)
 {
+    memset(s->known, -1, sizeof s->known);
     for (int k = 0; k < OPERANDS; k++)
         s->base[k] = slab->base[k] ? slab->base[k] + lane * s->p->element_bytes[k] : NULL;
 }
@@ -437,25 +440,35 @@ static void follow_windows(pass *s, const tarn_slab *slab)
 
 /* ---- Gradients ------------------------------------------------------------------------------ */
 
-/* The run that begins at window o, a multiple of the longest run, with what its windows give. */
-static window_run *run_at(pass *s, const int64_t *o)
+/* Windows of an axis that may read one of n neighbouring cells, at most. */
+static int64_t windows_near(const tarn_axis *axis, int64_t n)
+{
+    if (axis->adaptive)
+        return muldiv_floor(n, axis->windows, axis->whole) + 2;
+    return ((axis->kernel - 1) * axis->dilation + n - 1) / axis->stride + 1;
+}
+
+/* Sets w to the run that begins at window o, a multiple of the longest run, with what its windows
+ * give: it is found unless it is remembered. No two runs that reach one row of cells have one slot,
+ * if there are slots enough. */
+static void set_run(pass *s, const int64_t *o, window_run *w)
 {
     const int inner = s->p->spatial - 1;
-    const int64_t most = RUN / s->lanes, out = s->p->axis[inner].out;
-    const size_t bytes = sizeof(int64_t) * (size_t)s->p->spatial;
-    int64_t number = 0;
-    for (int a = 0; a < inner; a++)
+    const int64_t most = s->run / s->lanes, out = s->p->axis[inner].out;
+    int64_t number = 0, slot = 0;
+    for (int a = 0; a < inner; a++) {
         number = number * s->p->axis[a].out + o[a];
-    number = number * ceil_div(out, most) + o[inner] / most;
-    window_run *w = &s->slot[number % s->slots];
-    if (w->x == s->base[TARN_X] && w->gy == s->base[TARN_GY] && memcmp(w->o, o, bytes) == 0)
-        return w;
-    w->x = s->base[TARN_X];
-    w->gy = s->base[TARN_GY];
-    w->n = min_i64(most, out - o[inner]);
+        slot = (slot * s->near[a] + o[a] % s->near[a]) % s->slots;
+    }
+    number = number * out + o[inner];
+    slot = (slot * s->near[inner] + o[inner] / most % s->near[inner]) % s->slots;
     memcpy(w->o, o, sizeof w->o);
-    find_shares(s, w);
-    return w;
+    w->n = min_i64(most, out - o[inner]);
+    w->top = s->room.bytes + slot * 2 * s->run * s->bytes;
+    w->share = (char *)w->top + s->run * s->bytes;
+    if (s->known[slot] != number)
+        find_shares(s, w);
+    s->known[slot] = number;
 }
 
 /* Windows [*first,*end) that may read any of the cells [from,to). */
@@ -472,146 +485,108 @@ static void windows_of_cells(const tarn_axis *axis, int64_t from, int64_t to, in
     }
 }
 
-/* [S5] The gradients of the cells [from,end) of the row at `place`, by the windows at o, whose axes
- * from `axis` on are summed over. */
-static void sum_gradients(pass *s, int64_t *place, int axis, int64_t *o, int64_t from, int64_t end,
-                          char *out)
+/* [S5] The gradients of the cells [from,end) of the row at `place`, by the windows at w->o, whose
+ * axes from `axis` on are summed over. */
+static void sum_gradients(pass *s, int64_t *place, int axis, window_run *w, int64_t from,
+                          int64_t end, char *out)
 {
     const int inner = s->p->spatial - 1;
+    int64_t o[TARN_MAX_SPATIAL];
     memset(out, 0, (size_t)((end - from) * s->lanes * s->bytes));
+    memcpy(o, w->o, sizeof o);
     if (axis == inner) {
-        int64_t first, stop, most = RUN / s->lanes;
+        int64_t first, stop, most = s->run / s->lanes;
         windows_of_cells(&s->p->axis[inner], from, end, &first, &stop);
-        for (o[inner] = first - first % most; o[inner] < stop; o[inner] += most)
-            visit_row(s, run_at(s, o), GIVE, place, from, end, out);
+        for (o[inner] = first - first % most; o[inner] < stop; o[inner] += most) {
+            set_run(s, o, w);
+            visit_row(s, w, GIVE, place, from, end, out);
+        }
         return;
     }
     double part[RUN];
     const tarn_span windows = cell_windows(&s->p->axis[axis], place[axis]);
     for (int64_t k = windows.lo; k < windows.hi; k++) {
-        o[axis] = span_at(&windows, k);
-        sum_gradients(s, place, axis + 1, o, from, end, (char *)part);
+        w->o[axis] = span_at(&windows, k);
+        sum_gradients(s, place, axis + 1, w, from, end, (char *)part);
         add_rows(s, out, (char *)part, (end - from) * s->lanes);
     }
 }
 
-static void give_windows(pass *s, const tarn_slab *slab)
+/* The cells [from,end) of the row at `place`, in pieces of a run's length. */
+static void give_cells(pass *s, window_run *w, const int64_t *place, int64_t from, int64_t end)
+{
+    const int inner = s->p->spatial - 1;
+    int64_t at[TARN_MAX_SPATIAL];
+    double sums[RUN];
+    memcpy(at, place, sizeof at);
+    for (int64_t n; from < end; from += n) {
+        n = min_i64(s->run / s->lanes, end - from);
+        sum_gradients(s, at, 0, w, from, from + n, (char *)sums);
+        at[inner] = from;
+        s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_GX, at),
+                                                   s->p->stride[TARN_GX][inner], sums, s->lanes,
+                                                   s->lanes, n);
+    }
+}
+
+/* Strips of columns, row by row. */
+static void give_windows(pass *s, window_run *w, const tarn_slab *slab)
 {
     const int inner = s->p->spatial - 1;
     const box cells = box_of_slab(s->p, slab, true);
     const int64_t stop = cells.from[inner] + cells.count[inner];
-    int64_t place[TARN_MAX_SPATIAL], at[TARN_MAX_SPATIAL], o[TARN_MAX_SPATIAL] = {0};
-    double sums[RUN];
-    memcpy(place, cells.from, sizeof place);
-    do
-        for (int64_t from = cells.from[inner], end; from < stop; from = end) {
-            end = min_i64(from + RUN / s->lanes, stop);
-            memcpy(at, place, sizeof at);
-            sum_gradients(s, at, 0, o, from, end, (char *)sums);
-            at[inner] = from;
-            s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_GX, at),
-                                                       s->p->stride[TARN_GX][inner], sums, s->lanes,
-                                                       s->lanes, end - from);
-        }
-    while (next_place(inner, &cells, place));
+    int64_t place[TARN_MAX_SPATIAL];
+    for (int64_t from = cells.from[inner]; from < stop; from += s->strip) {
+        memcpy(place, cells.from, sizeof place);
+        do
+            give_cells(s, w, place, from, min_i64(from + s->strip, stop));
+        while (next_place(inner, &cells, place));
+    }
 }
 
-/* ---- Strips --------------------------------------------------------------------------------- */
-
-/* Runs that lie above so many columns, at most. */
-static int64_t runs_above(const pass *s, int64_t columns)
-{
-    const tarn_axis *last = &s->p->axis[1];
-    const int64_t extent = (last->kernel - 1) * last->dilation;
-    return (columns - 1 + extent) / last->stride / (RUN / s->lanes) + 2;
-}
-
-/* Where too many runs reach a row of cells to be remembered, rows of windows are taken one after
- * the other, each run found once for a strip of columns, and the sums of all rows of cells that a
- * window reaches are kept. */
+/* The widest strip for which all runs that reach a row of it have slots; of shorter runs if need
+ * be. A run that is not remembered is found again for every row. */
 static void plan_strips(pass *s)
 {
-    const tarn_axis *rows = &s->p->axis[0];
-    const int64_t extent = (rows->kernel - 1) * rows->dilation + 1, run = RUN * (2 * s->bytes + 8);
-    s->lanes = min_i64(LANES_TOGETHER, s->p->lanes);
-    s->strip = 0;
-    s->slots = SLOTS;
-    if (s->p->spatial != 2 || rows->adaptive || s->p->axis[1].adaptive || extent > ARENA_BYTES ||
-        ceil_div(rows->kernel, rows->tap_step) * runs_above(s, RUN / s->lanes) <= SLOTS)
-        return;
-    for (int64_t strip = RUN / s->lanes; strip > 0 && s->strip == 0; strip /= 2) {
-        const int64_t slots = runs_above(s, strip);
-        if (slots <= SLOTS && slots * run + extent * strip * s->lanes * s->bytes <= ARENA_BYTES) {
-            s->strip = strip;
-            s->slots = slots;
+    const int inner = s->p->spatial - 1;
+    const tarn_axis *last = &s->p->axis[inner];
+    double rows = 1;
+    for (int a = 0; a < inner; a++) {
+        s->near[a] = windows_near(&s->p->axis[a], 1);
+        rows *= (double)s->near[a];
+    }
+    for (s->run = RUN;; s->run /= 2) {
+        const int64_t most = s->run / s->lanes;
+        s->slots = min_i64(ARENA_BYTES / (2 * s->run * s->bytes), SLOTS);
+        for (s->strip = last->size;; s->strip = ceil_div(s->strip, 2)) {
+            s->near[inner] =
+                min_i64(windows_near(last, s->strip) / most + 2, ceil_div(last->out, most));
+            if (rows * (double)s->near[inner] <= (double)s->slots)
+                return;
+            if (s->strip <= most * 2)
+                break;
         }
+        if (s->run == LEAST_RUN)
+            return;
     }
-}
-
-/* Writes the sums of the rows [*row,end) of a strip, and clears them for those to come. */
-static void write_sums(const pass *s, char *sums, int64_t extent, int64_t *row, int64_t end,
-                       int64_t from, int64_t columns)
-{
-    const int64_t bytes = columns * s->lanes * s->bytes;
-    for (; *row < end; ++*row) {
-        const int64_t place[TARN_MAX_SPATIAL] = {*row, from};
-        char *kept = sums + *row % extent * bytes;
-        s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_GX, place),
-                                                   s->p->stride[TARN_GX][1], kept, s->lanes,
-                                                   s->lanes, columns);
-        memset(kept, 0, (size_t)bytes);
-    }
-}
-
-static void give_strip(pass *s, const tarn_slab *slab, int64_t from, int64_t end)
-{
-    const tarn_axis *rows = &s->p->axis[0];
-    const int64_t extent = (rows->kernel - 1) * rows->dilation + 1, wide = (end - from) * s->lanes,
-                  used = s->room.used;
-    char *sums = take(&s->room, extent * wide, s->bytes);
-    int64_t place[TARN_MAX_SPATIAL], o[TARN_MAX_SPATIAL] = {0}, stop, row = slab->lo;
-    double part[RUN];
-    memset(sums, 0, (size_t)(extent * wide * s->bytes));
-    windows_of_cells(rows, slab->lo, slab->hi, &o[0], &stop);
-    for (; o[0] < stop; o[0]++) {
-        const tarn_span taps = window_taps(rows, o[0]);
-        write_sums(s, sums, extent, &row, min_i64(taps.first, slab->hi), from, end - from);
-        for (int64_t k = taps.lo; k < taps.hi; k++) {
-            place[0] = span_at(&taps, k);
-            if (place[0] < slab->lo || place[0] >= slab->hi)
-                continue;
-            sum_gradients(s, place, 1, o, from, end, (char *)part);
-            add_rows(s, sums + place[0] % extent * wide * s->bytes, (char *)part, wide);
-        }
-    }
-    write_sums(s, sums, extent, &row, slab->hi, from, end - from);
-    s->room.used = used;
-}
-
-static void give_strips(pass *s, const tarn_slab *slab)
-{
-    const int64_t columns = s->p->axis[1].size;
-    for (int64_t from = 0; from < columns; from += s->strip)
-        give_strip(s, slab, from, min_i64(from + s->strip, columns));
 }
 
 static void run_windows(pass *s, const tarn_tensors *t, int64_t begin, int64_t end)
 {
     const tarn_problem *p = s->p;
     const bool backward = t->base[TARN_GX] != NULL;
+    int64_t count[RUN];
+    window_run w = {.count = count};
     tarn_slab slab;
+    s->lanes = min_i64(TIED_LANES, p->lanes);
     if (backward)
         plan_strips(s);
-    for (int64_t k = 0; backward && k < s->slots; k++)
-        s->slot[k] = new_run(s);
     while (next_slab(p, t, backward ? p->axis[0].size : p->axis[0].out, &begin, end, &slab))
         for (int64_t lane = 0; lane < p->lanes; lane += s->lanes) {
-            s->lanes = min_i64(LANES_TOGETHER, p->lanes - lane);
+            s->lanes = min_i64(TIED_LANES, p->lanes - lane);
             set_planes(s, &slab, lane);
-            if (backward && s->strip > 0)
-                give_strips(s, &slab);
-            else if (backward)
-                give_windows(s, &slab);
+            if (backward)
+                give_windows(s, &w, &slab);
             else
                 follow_windows(s, &slab);
         }

@@ -291,7 +291,8 @@ static void plain_quotients(const pass *s, double *to, const double *a, const do
     piece divisor;
     if (!is_smooth(s)) {
         s->ops->norms(divisor, sums, tops, n, s->p->power, s->shift);
-        s->ops->powers(divisor, n, s->p->power - 1, false, s->slope_shift, NULL);
+        if (s->p->power != 2.0)
+            s->ops->powers(divisor, n, s->p->power - 1, false, s->slope_shift, NULL);
     }
     s->ops->quotients(to, a, is_smooth(s) ? sums : divisor, n);
 }
@@ -537,39 +538,23 @@ static void load_shares(fold *f, void *to)
     } while (next_place(f->axes - 1, &real, place));
 }
 
-/* Whether the weights of a box of cells are at hand. */
-static bool has_weights(const pass *s, const box *b)
-{
-    const kept_sources *kept = &s->windows.kept[TERM_WEIGHT];
-    bool has = keeps_weights(s, &s->windows) && kept->valid;
-    for (int k = 0; k < s->windows.axes && has; k++)
-        has = b->from[k] >= kept->of.from[k] &&
-              b->from[k] + b->count[k] <= kept->of.from[k] + kept->of.count[k];
-    return has;
-}
-
 /* The gradients of a box of cells. */
 static void backward_box(pass *s, const box *b)
 {
     fold *f = &s->cells;
     piece x;
     set_box(f, b);
-    s->windows.hold = b->from[0];
     const char *shares = tarn_fold_sums(f, TERM_SHARE, &s->sum[s->exact]);
-    const bool at_hand = has_weights(s, b);
     box rows = *b;
-    join_rows(s->p, at_hand ? &s->windows.kept[TERM_WEIGHT].of : b, TARN_X, TARN_GX, &rows);
+    join_rows(s->p, b, TARN_X, TARN_GX, &rows);
     walk w = first_piece(f->axes, f->lanes, &rows);
     do {
-        const double *weights = at_hand ? weights_at(&s->windows, w.place) : x;
-        if (!at_hand)
-            read_pixels(s, TARN_X, &w, x);
+        read_pixels(s, TARN_X, &w, x);
         if (s->exact) {
             exact_gradients(s, x, (const tarn_weight *)(const void *)shares + w.at, w.n);
         } else {
-            if (!at_hand)
-                weigh(s, x, w.n, true);
-            s->ops->products(x, weights, (const double *)(const void *)shares + w.at, w.n);
+            weigh(s, x, w.n, true);
+            s->ops->products(x, x, (const double *)(const void *)shares + w.at, w.n);
         }
         write_pixels(s, TARN_GX, &w, x);
     } while (next_piece(&rows, &w));
@@ -581,37 +566,23 @@ static void backward_box(pass *s, const box *b)
  * shared by cells and windows. */
 static void plan_pass(pass *s, int64_t lanes)
 {
-    const int64_t element = s->sum[s->exact].bytes, room = (ARENA_BYTES - ALIGNMENT) / element,
-                  few = room * 3 / 8; /* for cells */
+    const int64_t element = s->sum[s->exact].bytes;
+    const double room = (double)(ARENA_BYTES - ALIGNMENT) / (double)element;
     const bool backward = s->base[TARN_GX] != NULL, jvp = s->base[TARN_DY] != NULL;
-    fold *windows = &s->windows, *cells = &s->cells;
-    const int terms = 1 + jvp + needs_tops(s), arrays = terms + (is_smooth(s) && s->base[TARN_Y]);
-    tarn_start_fold(windows, s->p, false);
-    tarn_start_fold(cells, s->p, true);
+    const int terms = 1 + jvp + needs_tops(s);
+    const fold_arrays arrays[2] = {{1, 1}, {terms + (is_smooth(s) && s->base[TARN_Y]), terms}};
+    tarn_start_fold(&s->windows, s->p, false);
+    tarn_start_fold(&s->cells, s->p, true);
     s->room.used = 0;
-    if (!backward) {
-        tarn_plan_fold(windows, 1, lanes, room, arrays, terms);
+    if (backward) {
+        tarn_plan_folds(&s->cells, &s->windows, lanes, room, arrays);
+        tarn_keep_sources(&s->cells, 1 << TERM_SHARE, element);
     } else {
-        windows->holds = is_smooth(s) && !s->exact;
-        for (windows->lanes = min_i64(lanes, LANES_TOGETHER);
-             tarn_planned_room(windows, arrays, terms) > (double)(room - few);)
-            windows->lanes = (windows->lanes + 1) / 2;
-        tarn_plan_fold(cells, 1, windows->lanes, few, 1, 1);
-        for (int k = 0; k < cells->axes; k++) /* no more are asked for at once */
-            windows->axis[k].results =
-                min_i64(windows->axis[k].results, (int64_t)planned_width(&cells->axis[k]) + 1);
-        tarn_plan_fold(windows, cells->lanes, cells->lanes, room - few, arrays, terms);
-        if (windows->holds) { /* what is held serves if windows come in one box */
-            fold_axis *rows = &cells->axis[0];
-            const double fit = (double)windows->axis[0].most / rows->pace;
-            rows->most = max_i64(min_i64(rows->most, (int64_t)fit), 1);
-            rows->most -= rows->most > rows->align ? rows->most % rows->align : 0;
-        }
-        tarn_keep_sources(cells, 1 << TERM_SHARE, element);
+        tarn_plan_fold(&s->windows, 1, lanes, room, arrays + 1);
     }
-    s->planned_lanes = windows->lanes;
-    tarn_keep_sources(windows, 1 << TERM_WEIGHT | jvp << TERM_TANGENT | needs_tops(s) << TERM_TOP,
-                      element);
+    s->planned_lanes = s->windows.lanes;
+    tarn_keep_sources(&s->windows,
+                      1 << TERM_WEIGHT | jvp << TERM_TANGENT | needs_tops(s) << TERM_TOP, element);
 }
 
 /* Sets the pass to `lanes` of the interleaved planes that begin at `base`, from `lane` on. */
