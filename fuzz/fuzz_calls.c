@@ -65,7 +65,10 @@ static void call_helper(fuzz_bytes *b, unsigned which)
     tarn_view layout = take_any_view(b, rank), indices = layout;
     indices.dtype = TARN_I64;
     tarn_view result = take_result(b, &layout, spatial < 4 ? spatial : 0,
-                                   which == 0 ? 1 : which == 1 ? -1 : 0, lo, hi);
+                                   which == 0   ? 1
+                                   : which == 1 ? -1
+                                                : 0,
+                                   lo, hi);
     fuzz_tensor x = make_if_small(&layout, b), y = make_if_small(&result, b);
     fuzz_tensor places = make_if_small(&indices, b);
     for (size_t k = 0; k + 8 <= places.bytes; k += 8) {
@@ -75,9 +78,9 @@ static void call_helper(fuzz_bytes *b, unsigned which)
     tarn_error error = {.code = TARN_OK};
     expect_reason(which == 0   ? tarn_pad(&x.view, spatial, lo, hi, &y.view, &error)
                   : which == 1 ? tarn_unpad(&x.view, spatial, lo, hi, &y.view, &error)
-                  : which == 2 ? tarn_unpool(&x.view, &places.view, spatial, &y.view, &error)
-                               : tarn_global_fold(&x.view, spatial, count_element, NULL, &y.view,
-                                                  &error),
+                  : which == 2
+                      ? tarn_unpool(&x.view, &places.view, spatial, &y.view, &error)
+                      : tarn_global_fold(&x.view, spatial, count_element, NULL, &y.view, &error),
                   &error);
     free(x.memory);
     free(y.memory);
@@ -107,8 +110,8 @@ static void call_pool(fuzz_bytes *b)
         t[k] = make_if_small(layouts[k], b);
     expect_reason(tarn_pool_forward(&pool, &t[X].view, &t[Y].view, &error), &error);
     expect_reason(tarn_pool_indices(&pool, &t[X].view, NULL, &t[INDICES].view, &error), &error);
-    expect_reason(
-        tarn_pool_jvp(&pool, &t[X].view, &t[DX].view, &t[Y].view, &t[DY].view, &error), &error);
+    expect_reason(tarn_pool_jvp(&pool, &t[X].view, &t[DX].view, &t[Y].view, &t[DY].view, &error),
+                  &error);
     expect_reason(tarn_pool_vjp(&pool, &t[X].view, &t[Y].view, &t[GX].view, &error), &error);
     for (int k = 0; k < TENSORS; k++)
         free(t[k].memory);

@@ -381,9 +381,10 @@ static void test_drawings(void)
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         CHECK(strstr(drawing, parts[k]), "no %s in %s", parts[k], drawing);
     /* Arrows of all operands and outputs, and no others; the node that came later is the last. */
-    CHECK(strstr(drawing, "  n0 -> n2;\n  n1 -> n2;\n  n2 -> n3;\n  n1 -> n3;\n  n1 -> n4;\n  n3 -> "
-                          "n5;\n  n0 -> n6;\n  out0 [label=\"output 0\", shape=plain];\n  n5 -> "
-                          "out0;\n  out1 [label=\"output 1\", shape=plain];\n  n1 -> out1;\n"),
+    CHECK(strstr(drawing,
+                 "  n0 -> n2;\n  n1 -> n2;\n  n2 -> n3;\n  n1 -> n3;\n  n1 -> n4;\n  n3 -> "
+                 "n5;\n  n0 -> n6;\n  out0 [label=\"output 0\", shape=plain];\n  n5 -> "
+                 "out0;\n  out1 [label=\"output 1\", shape=plain];\n  n1 -> out1;\n"),
           "%s", drawing);
     GOOD(tarn_graph_create(&other, NULL, &error));
     CHECK(tarn_graph_dot(other, program, drawing, sizeof drawing) < 0,
