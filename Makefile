@@ -111,7 +111,7 @@ fuzz: ## Fuzz calls, graphs, problem strings, readers, the command line (FUZZ_SE
 	@tools/setup.sh build test
 	cmake --preset fuzz -DTARN_TESTS=OFF
 	cmake --build --preset fuzz --parallel $(JOBS)
-	@set -e; for target in pool problem graph npy npz png pnm arguments; do \
+	@set -e; for target in pool calls problem graph npy npz png pnm arguments; do \
 	    echo "-- fuzz_$$target"; mkdir -p build/fuzz/found/$$target; \
 	    words=; [ ! -f fuzz/$$target.dict ] || words=-dict=fuzz/$$target.dict; \
 	    build/fuzz/fuzz_$$target $$words -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 -print_final_stats=1 \

@@ -73,11 +73,11 @@ static inline fuzz_tensor fuzz_make_tensor(const tarn_view *layout, const fuzz_b
     fuzz_tensor made = {.view = *layout};
     int64_t low = 0, high = 1, size = (int64_t)tarn_dtype_size(layout->dtype);
     for (int a = 0; a < layout->rank; a++) {
+        if (layout->shape[a] == 0)
+            return made.memory = malloc(1), made.view.data = made.memory, made;
         int64_t reach = (layout->shape[a] - 1) * layout->strides[a];
         low += reach < 0 ? reach : 0;
         high += reach > 0 ? reach : 0;
-        if (layout->shape[a] == 0)
-            return made.memory = malloc(1), made.view.data = made.memory, made;
     }
     made.bytes = (size_t)((high - low) * size);
     made.memory = malloc(made.bytes);
@@ -162,6 +162,69 @@ static inline void fuzz_problem(const tarn_pool *pool, const tarn_view *x, const
         fuzz_compare_passes(plan, spec, x, b);
     tarn_plan_destroy(plan);
     tarn_plan_destroy(spec);
+}
+
+/* ---- Problems from bytes -------------------------------------------------------------------- */
+
+/* Mostly a small number; after a byte of 250 and more an extreme one. */
+static inline int64_t fuzz_number(fuzz_bytes *b, int64_t least, int64_t count)
+{
+    static const int64_t extremes[] = {0, -1, 1000, INT32_MAX, (int64_t)1 << 40, INT64_MAX};
+    unsigned byte = fuzz_byte(b);
+    return byte >= 250 ? extremes[byte - 250] : least + byte % count;
+}
+
+static inline double fuzz_real(fuzz_bytes *b)
+{
+    static const double extremes[] = {0, -0.0, 1e-310, 1e300, -1, (double)(1ull << 41)};
+    unsigned byte = fuzz_byte(b);
+    return byte >= 250 ? extremes[byte - 250] : 1 + (byte - 20) / 16.0;
+}
+
+static inline tarn_pool fuzz_take_pool(fuzz_bytes *b)
+{
+    tarn_pool pool = tarn_max_pool((int)fuzz_number(b, 1, 4));
+    pool.op = (tarn_op)(fuzz_byte(b) % (TARN_OPS + 1));
+    pool.window = (tarn_window)(fuzz_byte(b) % (TARN_GLOBAL + 2));
+    unsigned flags = fuzz_byte(b);
+    pool.ceil_mode = flags & 1;
+    pool.count_include_pad = flags >> 1 & 1;
+    pool.flat = flags >> 2 & 1;
+    pool.ties = (tarn_ties)(flags >> 3 & 3);
+    pool.divisor = flags & 32 ? fuzz_number(b, 1, 20) : 0;
+    pool.beta = pool.power = pool.skip_real = fuzz_real(b);
+    if (flags & 64) {
+        pool.skip = (tarn_skip)(fuzz_byte(b) % (TARN_SKIPS + 1));
+        pool.skip_integer = fuzz_number(b, 0, 4);
+        pool.min_count = fuzz_number(b, 0, 5);
+    }
+    for (int a = 0; a < TARN_MAX_SPATIAL && a < pool.spatial; a++) {
+        pool.kernel[a] = fuzz_number(b, 1, 6);
+        pool.stride[a] = fuzz_number(b, 1, 4);
+        pool.dilation[a] = fuzz_number(b, 1, 3);
+        pool.pad_lo[a] = fuzz_number(b, 0, 4);
+        pool.pad_hi[a] = fuzz_number(b, 0, 4);
+        pool.out[a] = fuzz_number(b, 1, 7);
+    }
+    return pool;
+}
+
+/* Dense, channels last, or strides that anything may come of: reversed, broadcast, with gaps. */
+static inline tarn_view fuzz_take_view(fuzz_bytes *b, const tarn_pool *pool)
+{
+    int64_t shape[TARN_MAX_RANK] = {0};
+    unsigned kind = fuzz_byte(b);
+    int spatial = pool->spatial > 0 && pool->spatial <= TARN_MAX_SPATIAL ? pool->spatial : 2;
+    int rank = spatial + (int)(kind >> 2 & 3);
+    tarn_dtype dtype = (tarn_dtype)(fuzz_byte(b) % (TARN_DTYPES + 1));
+    for (int a = 0; a < rank; a++)
+        shape[a] = fuzz_number(b, a < rank - spatial ? 0 : 1, a < rank - spatial ? 20 : 40);
+    tarn_view x = tarn_view_dense(NULL, dtype, rank, shape);
+    if ((kind & 3) == 1)
+        x = tarn_view_channels_last(NULL, dtype, rank, spatial, shape);
+    for (int a = 0; (kind & 3) == 2 && a < rank; a++)
+        x.strides[a] = fuzz_number(b, -3, 90);
+    return x;
 }
 
 #endif

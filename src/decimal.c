@@ -63,8 +63,10 @@ bool tarn_take_decimal(const char **at, double *number)
         return false;
     int64_t exponent = take_exponent(&next) - fraction;
     snprintf(n.text + n.length, sizeof n.text - (size_t)n.length, "e%lld", (long long)exponent);
-    uint64_t former = set_float_state(); /* strtod() rounds as the state says */
+    uint64_t former = set_float_state(); /* strtod() rounds as the states say */
+    unsigned former_text = set_text_state();
     *number = strtod(n.text, NULL);
+    restore_text_state(former_text);
     restore_float_state(former);
     *at = next;
     return true;
@@ -87,12 +89,14 @@ static bool is_of_number(char c)
 void tarn_print_decimal(double number, char text[DECIMAL_BYTES])
 {
     char printed[64];
-    uint64_t former = set_float_state();            /* so does snprintf() */
+    uint64_t former = set_float_state(); /* so does snprintf() */
+    unsigned former_text = set_text_state();
     for (int digits = 15; digits <= 17; digits++) { /* 15 are never too many, 17 always enough */
         snprintf(printed, sizeof printed, "%.*g", digits, number);
         if (strtod(printed, NULL) == number)
             break;
     }
+    restore_text_state(former_text);
     restore_float_state(former);
     for (const char *at = printed; *at; at++) {
         bool point = !is_of_number(*at);

@@ -66,6 +66,32 @@ static inline void restore_float_state(uint64_t former)
         write_float_state(former);
 }
 
+/* What strtod() and printf() need besides: on x86-64 C libraries take the rounding mode of the
+ * x87, or compute with it, and fesetround() sets both. An exception that is pending there would
+ * trap when its mask is restored. */
+static inline unsigned set_text_state(void)
+{
+    uint16_t former = 0;
+#if defined __x86_64__
+    const uint16_t wanted = 0x37f; /* nearest, 64 bits, no traps */
+    __asm__ volatile("fnstcw %0" : "=m"(former));
+    if (former != wanted)
+        __asm__ volatile("fldcw %0" : : "m"(wanted));
+#endif
+    return former;
+}
+
+static inline void restore_text_state(unsigned former)
+{
+#if defined __x86_64__
+    const uint16_t control = (uint16_t)former;
+    if (control != 0x37f)
+        __asm__ volatile("fnclex; fldcw %0" : : "m"(control));
+#else
+    (void)former;
+#endif
+}
+
 /* The questions below are asked of bits, so in any state: a comparison might trap, or take a
  * subnormal number for 0. Compilers know the patterns and would make comparisons of them again
  * (clang 19), so they must not see where the bits come from. */

@@ -125,9 +125,10 @@ tarn_status tarn_piece(const tarn_pool *pool, const tarn_view *x, tarn_pass pass
                          : !piece ? "piece"
                          : !x_box ? "x_box"
                                   : "y_box");
-    if ((status = check_is_whole(pool, error)) || (status = tarn_output_view(pool, x, &y, error)) ||
-        (status = tarn_check_pool(pool, x, &problem, error)) ||
-        (status = check_pass(&problem, pass, error)))
+    if ((status = check_is_whole(pool, error)) || (status = tarn_output_view(pool, x, &y, error)))
+        return status;
+    tarn_check_pool(pool, x, &problem, NULL); /* which has just passed */
+    if ((status = check_pass(&problem, pass, error)))
         return status;
     bool backward = is_backward(pass), blind = needs_no_cells(pool, pass);
     int leading = x->rank - pool->spatial;
@@ -142,7 +143,7 @@ tarn_status tarn_piece(const tarn_pool *pool, const tarn_view *x, tarn_pass pass
         if (k < (backward ? x->rank : y.rank))
             kept = (range){written->lo[k], written->hi[k]};
         windows = with_a_cell(axis, backward ? windows_reading(axis, kept) : kept);
-        cells = backward && blind && !axis->adaptive ? kept : cells_read(axis, windows);
+        cells = blind && !axis->adaptive ? kept : cells_read(axis, windows);
         if (backward && !axis->adaptive) /* also those that no window reads */
             cells = (range){min_i64(cells.lo, kept.lo), max_i64(cells.hi, kept.hi)};
         cut_axis(&cut, a, axis, cells, windows);

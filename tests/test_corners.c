@@ -83,9 +83,9 @@ static void check_choice(const char *text)
     tarn_view x;
     tarn_plan *plan;
     static const uint32_t masks[] = {TARN_ISA_ALL, TARN_ISA_SPEC | TARN_ISA_PORTABLE,
-                                     TARN_ISA_SPEC};
+                                     TARN_ISA_SPEC | TARN_ISA_AVX512, TARN_ISA_SPEC};
     GOOD(tarn_problem_parse(text, &pool, &x, &error));
-    for (int k = 0; k < 3; k++) {
+    for (size_t k = 0; k < sizeof masks / sizeof *masks; k++) {
         tarn_options options = tarn_options_default();
         options.isa = masks[k];
         GOOD(tarn_plan_create(&plan, &pool, &x, &options, &error));
@@ -117,6 +117,9 @@ static void test_large_plans(void)
         "avg k600,2s1 f32 8x800x20",
         "max k2s3000000000 f32 9000000000x90000000",
         "avg k2s3000000000 f64 9000000000x90000000",
+        "max k3000s1 f32 1x6000x6000 skip=nan",
+        "avg k3000s1 u8 1x6000x6000 skip=0",
+        "avg k60000s1 f32 60000x60000",
         "max k2s2 f32 2x100000",
         "avg k2s2 f64 100000x2",
         "max k2s2 f64 4x6",

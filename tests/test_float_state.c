@@ -31,17 +31,33 @@ enum { STATES = sizeof states / sizeof *states };
 
 static uint64_t at_start; /* the state that threads start with */
 
+/* fesetround() and feenableexcept() set the x87 as well, where libraries convert text: its control
+ * word with the rounding mode and the masks of MXCSR. Returns what was there. */
+static unsigned exchange_x87(uint64_t mxcsr)
+{
+#if defined __x86_64__
+    uint16_t former, control = (uint16_t)(0x340 | (mxcsr >> 13 & 3) << 10 | (mxcsr >> 7 & 0x3f));
+    __asm__ volatile("fnstcw %0; fnclex; fldcw %1" : "=m"(former) : "m"(control));
+    return former;
+#else
+    return (void)mxcsr, 0;
+#endif
+}
+
 static void enter(int state)
 {
     write_float_state(at_start ^ states[state].flip);
+    exchange_x87(at_start ^ states[state].flip);
 }
 
 /* Leaves the state; true if it was still there. */
 static bool leave(int state)
 {
-    bool kept =
-        (read_float_state() & FLOAT_CONTROL) == ((at_start ^ states[state].flip) & FLOAT_CONTROL);
+    uint64_t entered = at_start ^ states[state].flip;
+    bool kept = (read_float_state() & FLOAT_CONTROL) == (entered & FLOAT_CONTROL) &&
+                exchange_x87(entered) == exchange_x87(entered);
     write_float_state(at_start);
+    exchange_x87(at_start);
     return kept;
 }
 

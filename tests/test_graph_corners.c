@@ -119,6 +119,12 @@ static void test_builders(void)
     BAD(TARN_BAD_ARGUMENT, tarn_graph_custom(graph, 1, &x, &custom, &y, &error));
     BAD(TARN_BAD_ARGUMENT, tarn_graph_name(graph, x, NULL, &error));
     BAD(TARN_BAD_ARGUMENT, tarn_graph_name(graph, x, "", &error));
+    char name[TARN_NAME_BYTES + 1] = {0}; /* one letter more than fit */
+    memset(name, 'a', TARN_NAME_BYTES);
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_name(graph, x, name, &error));
+    tarn_pool piece = tarn_max_pool2d(1, 1, 1);
+    piece.whole[1] = piece.count[1] = 1;
+    BAD(TARN_BAD_ARGUMENT, tarn_graph_pool(graph, x, &piece, &y, &error));
     CHECK(tarn_graph_values(graph) == 4, "a refused node was pushed");
     CHECK(tarn_graph_find(NULL, "x") == -1 && tarn_graph_find(graph, NULL) == -1, "found");
     for (int k = -1; k < 5; k += k < 0 ? 5 : 1) {
@@ -238,16 +244,41 @@ static void test_text(void)
     BAD(TARN_BAD_TEXT, tarn_graph_load(&graph, text, sizeof text, NULL, NULL, NULL, &error));
 }
 
-/* Tie rules that are not the usual ones of their windows are written, and no others. */
-static void test_saved_ties(void)
+/* Loads, saves and compares. */
+static void check_comes_back(const char *text)
 {
-    static const char text[] =
-        "x = input f32 2x2\na = max x kernel=1,1 stride=1,1 ties=split\nb = min x global "
-        "ties=first\nc = max x kernel=1,1 stride=1,1\nd = min x global\nreturn a b c d\n";
     char saved[1000];
-    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    GOOD(tarn_graph_load(&graph, text, strlen(text), NULL, NULL, NULL, &error));
     tarn_graph_save(graph, saved, sizeof saved);
     CHECK(strcmp(saved, text) == 0, "%s", saved);
+    tarn_graph_destroy(graph);
+}
+
+/* Tie rules that are not the usual ones of their windows are written, and no others; so are
+ * skipped values. */
+static void test_saved_rules(void)
+{
+    check_comes_back("x = input f32 2x2\na = max x kernel=1,1 stride=1,1 ties=split\n"
+                     "b = min x global ties=first\nc = max x kernel=1,1 stride=1,1\n"
+                     "d = min x global\nreturn a b c d\n");
+    check_comes_back("x = input f32 2x2\na = avg x kernel=2,2 stride=2,2 skip=nan\n"
+                     "b = max x kernel=2,2 stride=2,2 skip=0.1 min=3\n"
+                     "c = avg x kernel=2,2 stride=2,2 div=1\nreturn a b c\n");
+    check_comes_back("x = input u8 2x2\na = mode x kernel=2,2 stride=2,2 skip=255\nreturn a\n");
+}
+
+/* The gradient of a mean that skips needs x, which that of another mean does not. */
+static void test_gradient_of_skipping_mean(void)
+{
+    static const char text[] =
+        "x = input f64 2x2\na = scale x factor=2\nb = avg a kernel=2,2 skip=0\nreturn b\n";
+    const double x[4] = {1, 0, 2, 3}, gy = 3;
+    double gx[4];
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    GOOD(tarn_graph_vjp(graph, (const void *[]){x}, (const void *[]){&gy}, NULL, (void *[]){gx},
+                        NULL, &error));
+    CHECK(gx[0] == 2 && gx[1] == 0 && gx[2] == 2 && gx[3] == 2, "%g %g %g %g", gx[0], gx[1], gx[2],
+          gx[3]);
     tarn_graph_destroy(graph);
 }
 
@@ -259,6 +290,7 @@ static void test_nearly_same_pools(void)
     static const char *const lines[] = {
         "avg x kernel=2 stride=1 pad=1",
         "avg x kernel=2 stride=1 pad=1 div=3",
+        "sum x kernel=2 stride=1 pad=1",
         "avg x kernel=2 stride=1 pad=1 div=4",
         "avg x kernel=2 stride=1 pad=1 nopad",
         "avg x kernel=2 stride=1 pad=1:0",
@@ -349,9 +381,10 @@ static void test_drawings(void)
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         CHECK(strstr(drawing, parts[k]), "no %s in %s", parts[k], drawing);
     /* Arrows of all operands and outputs, and no others; the node that came later is the last. */
-    CHECK(strstr(drawing, "  n0 -> n2;\n  n1 -> n2;\n  n2 -> n3;\n  n1 -> n3;\n  n1 -> n4;\n  n3 -> "
-                          "n5;\n  n0 -> n6;\n  out0 [label=\"output 0\", shape=plain];\n  n5 -> "
-                          "out0;\n  out1 [label=\"output 1\", shape=plain];\n  n1 -> out1;\n"),
+    CHECK(strstr(drawing,
+                 "  n0 -> n2;\n  n1 -> n2;\n  n2 -> n3;\n  n1 -> n3;\n  n1 -> n4;\n  n3 -> "
+                 "n5;\n  n0 -> n6;\n  out0 [label=\"output 0\", shape=plain];\n  n5 -> "
+                 "out0;\n  out1 [label=\"output 1\", shape=plain];\n  n1 -> out1;\n"),
           "%s", drawing);
     GOOD(tarn_graph_create(&other, NULL, &error));
     CHECK(tarn_graph_dot(other, program, drawing, sizeof drawing) < 0,
@@ -475,7 +508,8 @@ int main(void)
     test_builders();
     test_allocators();
     test_text();
-    test_saved_ties();
+    test_saved_rules();
+    test_gradient_of_skipping_mean();
     test_nearly_same_pools();
     test_drawings();
     test_runs();

@@ -460,6 +460,11 @@ static void check_errors(void)
     CHECK(tarn_piece(&pool, &x, TARN_PASSES, &box, &piece, &cells, &windows, &error) ==
               TARN_BAD_ARGUMENT,
           "no pass");
+    tarn_pool many = pool;
+    many.spatial = 99;
+    CHECK(tarn_piece(&many, &x, TARN_FORWARD, &box, &piece, &cells, &windows, &error) ==
+              TARN_BAD_RANK,
+          "%s", error.message);
     box.hi[1] = 5;
     CHECK(PIECE(&box) == TARN_BAD_SHAPE && error.axis == 1, "a box outside");
     box.hi[1] = 1;

@@ -176,6 +176,8 @@ static void test_words(void)
     check_meaning("sum k2 min=0 skip=-100000000000000000000 i8 30", &pool, &row);
     pool.skip_real = 1e20;
     check_meaning("sum k2 min=0 skip=100000000000000000000 i8 30", &pool, &row);
+    pool.skip_real = -0x1p63; /* which strtoull() would take for a number of 64 bits */
+    check_meaning("sum k2 min=0 skip=-9223372036854775809 i8 30", &pool, &row);
     pool = tarn_mode_pool(1);
     pool.skip = TARN_SKIP_INTEGER;
     pool.skip_integer = -7;

@@ -51,10 +51,21 @@ class Compiled:
         home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
         return pathlib.Path(os.environ.get("TARN_CACHE_DIR") or pathlib.Path(home, "tarn"), self.file_name)
 
+    def _check_folder(self):
+        """Raises PermissionError if others may put a module there, whose code we would run. The folder that
+        TARN_CACHE_DIR names is the user's word."""
+        folder = self.path().parent
+        about = folder.stat()
+        if os.name != "posix" or os.environ.get("TARN_CACHE_DIR"):
+            return
+        if about.st_uid not in (0, os.getuid()) or about.st_mode & 0o022:
+            raise PermissionError(f"{folder} is not used: it belongs to somebody else, or others may write to it")
+
     def load(self):
         """Lets the compiled module take over, if it is there; says whether it has."""
         if not self.path().exists():
             return False
+        self._check_folder()
         loader = importlib.machinery.ExtensionFileLoader(self.name, str(self.path()))
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader(self.name, loader))
         loader.exec_module(module)
@@ -93,6 +104,7 @@ class Compiled:
         if not compiler:
             return None
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_folder()
         try:
             lock.mkdir()
         except FileExistsError:

@@ -126,3 +126,17 @@ def test_the_module_exports_its_init_function_only():
     assert hasattr(library, "PyInit__core")
     for name in ("tarn_forward", "tarn_plan_create", "tarn_graph_create", "tarn_version"):
         assert not hasattr(library, name)
+
+
+def chain(nodes, name):
+    """The text of a graph of so many nodes, whose names are name(0), name(1), ..."""
+    lines = [f"{name(k + 1)} = max {name(k)} kernel=1 spatial=1" for k in range(nodes)]
+    return "\n".join([f"{name(0)} = input f32 4", *lines, f"return {name(nodes)}"]) + "\n"
+
+
+def test_drawings_and_names_grow_with_the_graph():
+    """Twice the nodes take twice the drawing; names that agree up to their ends are as good as others."""
+    lengths = [len(tarn.Graph.load(chain(nodes, "v{}".format)).dot()) for nodes in (2000, 4000)]
+    assert lengths[1] < 2.2 * lengths[0]
+    text = chain(4000, lambda k: "a" * 50 + format(k, "012b").translate({48: "a", 49: "q"}))
+    assert tarn.Graph.load(text).save().count("\n") == text.count("\n")

@@ -323,3 +323,31 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
 def test_a_step_takes_pytorchs_threads_but_not_those_lost_by_a_fork():
     subprocess.run([sys.executable, "-c", IN_PYTORCHS_THREADS], check=True, timeout=120)
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
+    """A module that somebody else put there would be code that we run."""
+    monkeypatch.delenv("TARN_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "tarn").mkdir()
+    for mode in 0o777, 0o770, 0o702:
+        (tmp_path / "tarn").chmod(mode)
+        torch_build.path().unlink(missing_ok=True)
+        with pytest.raises(PermissionError, match="is not used"):
+            torch_build.build()
+        torch_build.start()
+        torch_build.path().write_bytes(b"not even a library")
+        with pytest.raises(PermissionError, match="is not used"):
+            torch_build.load()
+        torch_build.load_if_wanted()
+        assert len(list((tmp_path / "tarn").iterdir())) == 1
+    (tmp_path / "tarn").chmod(0o755)
+    with pytest.raises(ImportError):
+        torch_build.load()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    os.chown(tmp_path / "tarn", 54321, -1) if os.geteuid() == 0 else None
+    with pytest.raises(PermissionError, match="belongs to somebody else"):
+        torch_build.load()
+    monkeypatch.setenv("TARN_CACHE_DIR", str(tmp_path / "tarn"))
+    with pytest.raises(ImportError):
+        torch_build.load()

@@ -415,8 +415,8 @@ static tarn_status load_node(loader *l, const tarn_word *op, tarn_value *value)
         return load_pool(l, TARN_AVG, 1, value);
     return bad(
         l, op->at,
-        "expected input, constant, max, min, avg, smooth, lp, pad, unpad, add, scale, concat, "
-        "reshape, flatten or custom");
+        "expected input, constant, max, min, avg, sum, smooth, lp, mode, pad, unpad, add, scale, "
+        "concat, reshape, flatten or custom");
 }
 
 static tarn_status load_return(loader *l)

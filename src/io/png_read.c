@@ -115,13 +115,16 @@ static void read_rows(const reader *r, const tarn_region *pixels)
         }
 }
 
-/* Everything that libpng may jump out of. */
+/* Everything that libpng may jump out of. Texts, profiles and other extras are not unpacked: they
+ * may take any time and memory. */
 static bool decode(reader *r, int64_t memory, tarn_array *array)
 {
+    enum { EXTRAS = -1 }; /* libpng's number for all chunks but pixels, palette and tRNS */
     if (setjmp(png_jmpbuf(r->png)))
         return false;
     png_set_read_fn(r->png, r, give_bytes);
     png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff);
+    png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, EXTRAS);
     png_read_info(r->png, r->info);
     if (!is_plausible(r) || !holds_rows(r, memory))
         return false;

@@ -81,6 +81,30 @@ def test_npz(good, tarn, save):
     assert result.err == "tarn: two.npz: has no member 'c'; it has: a.npy, b.npy\n"
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_of_64_bits(good, tarn, save, monkeypatch):
+    """Records that archives beyond 4 GiB have, and damages to them."""
+    x = pixels((6, 6), "u1")
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", -1)
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 0)
+    save(good.folder / "x.npz", x=x)
+    good("max", "x.npz", "-o", "y.npy", *KERNEL)
+    assert np.array_equal(np.load(good.folder / "y.npy"), pooled(x))
+    data = (good.folder / "x.npz").read_bytes()
+    entry, locator = data.rindex(b"PK\1\2"), data.rindex(b"PK\6\7")
+    extra = entry + 46 + len("x.npy")  # number of the field, its length, sizes
+    assert data[extra:extra + 2] == b"\1\0" and data[locator - 56:locator - 52] == b"PK\6\6"
+    for at, value, sentence in [(locator + 8, b"\xff" * 8, ""),  # no 64-bit record there; the other one will do
+                                (locator + 8, b"\1", ""),
+                                (locator - 56 + 48, b"\xff" * 8, "lies outside the file"),
+                                (extra + 2, b"\xff\xff", "sizes of 'x.npy' in the zip file are damaged"),
+                                (extra + 2, b"\7\0", "sizes of 'x.npy' in the zip file are damaged"),
+                                (extra, b"\2", "no zip member begins here")]:
+        (good.folder / "bad.npz").write_bytes(data[:at] + value + data[at + len(value):])
+        result = tarn("max", "bad.npz", "-o", "y.npy", *KERNEL)
+        assert result.status == (sentence != "") and sentence in result.err, result.err
+
+
 def test_npz_member_that_is_not_aligned(good):
     x = np.random.default_rng(0).standard_normal((6, 6))
     for length in range(1, 9):  # every alignment of the elements

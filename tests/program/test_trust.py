@@ -102,12 +102,12 @@ def test_two_results_through_links_to_one_file(tarn, x):
 # ---- Memory --------------------------------------------------------------------------------------
 
 
-def blank_png(columns, rows):
+def blank_png(columns, rows, extra=b""):
     size = (columns + 1) * rows
     packer = zlib.compressobj(1)
     data = b"".join(packer.compress(bytes(min(1 << 20, size - at))) for at in range(0, size, 1 << 20)) + packer.flush()
     return (b"\x89PNG\r\n\x1a\n" + png_files.chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)) +
-            png_files.chunk(b"IDAT", data) + png_files.chunk(b"IEND", b""))
+            extra + png_files.chunk(b"IDAT", data) + png_files.chunk(b"IEND", b""))
 
 
 def run_and_measure(folder, words):
@@ -135,6 +135,15 @@ def test_tall_and_wide_pictures(tmp_path):
     assert names_in(tmp_path) == ["tall.png", "wide.png"]
     words[1] = "16M"
     assert run_and_measure(tmp_path, ["max", "wide.png", "-s1,100000", *words])[::2] == (0, "\n")
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer takes memory of its own")
+def test_extras_of_pictures_are_not_read(tmp_path):
+    """Palettes that are only suggested: libpng holds them in memory. Texts would be unpacked, a thousand times their size."""
+    palettes = b"".join(png_files.chunk(b"sPLT", b"%d\0\x08" % k + bytes(6_000_000)) for k in range(2))
+    (tmp_path / "x.png").write_bytes(blank_png(2, 2, palettes))
+    status, kilobytes, error = run_and_measure(tmp_path, ["max", "x.png", "-k1", "--memory", "1M", "-o", "y.npy"])
+    assert (status, error) == (0, "\n") and kilobytes < 24000  # of which 12000 are the file
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer takes memory of its own")
