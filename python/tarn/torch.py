@@ -627,7 +627,45 @@ def _check_frame(x, ndim, filled=None):
 
 def _run(x, ndim, text, return_indices=False, filled=None):
     _check_frame(x, ndim, filled)
+    return _by_operators(x, text, return_indices)
+
+
+def _by_operators(x, text, return_indices=False):
+    """By tarn's operators; while a model becomes one of ONNX, by PyTorch's, which have nodes there."""
+    if torch.onnx.is_in_onnx_export():
+        return _for_onnx(x, _pool(text), return_indices)
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
+
+
+def _for_onnx(x, pool, return_indices):
+    if not _is_of_onnx(pool):
+        raise Error(f"{pool!r} cannot be exported: no node of ONNX means the same", "TARN_UNSUPPORTED")
+    if pool.op != _MIN:
+        return _by_pytorch(x, pool, return_indices)
+    y = _by_pytorch(-x, pool, return_indices)
+    return (-y[0], y[1]) if return_indices else -y
+
+
+def _is_of_onnx(pool):
+    """Whether PyTorch, and with it ONNX, has the pool, or for min its mirror image."""
+    if pool.op not in (_MAX, _MIN, _AVG) or pool.skips or len(pool.axes) > 3:
+        return False
+    plain = all(dilation == 1 for _, _, dilation, *_ in pool.axes)
+    return all(lo == hi for *_, lo, hi, _ in pool.axes) and (plain or pool.op != _AVG) and not pool.divisor
+
+
+def _by_pytorch(x, pool, return_indices):
+    kind, ndim = "avg" if pool.op == _AVG else "max", len(pool.axes)
+    if pool.window == "global":
+        return (x.mean if kind == "avg" else x.amax)(tuple(range(-ndim, 0)), keepdim=not pool.flat)
+    kernel, stride, dilation, padding, _, sizes = map(list, zip(*pool.axes))
+    if pool.window == "adaptive":
+        function = _theirs[f"adaptive_{kind}_pool{ndim}d"]
+        return function(x, sizes, True) if return_indices else function(x, sizes)
+    function = _theirs[f"{kind}_pool{ndim}d"]
+    if kind == "max":
+        return function(x, kernel, stride, padding, dilation, pool.ceil, return_indices)
+    return function(x, kernel, stride, padding, pool.ceil, "nopad" not in pool.text.split())
 
 
 def _named(function, name):
@@ -817,7 +855,7 @@ def pool(p, input):
             return y
     if has_torch_function_unary(input):
         return handle_torch_function(pool, (input,), p, input)
-    return torch.ops.tarn.pool(input, p.text)
+    return _by_operators(input, p.text)
 
 
 def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
@@ -828,7 +866,7 @@ def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
             return y
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
-    return torch.ops.tarn.pool(x, text)
+    return _by_operators(x, text)
 
 
 def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
@@ -927,6 +965,7 @@ for _kind in ("Max", "Avg", "AdaptiveMax", "AdaptiveAvg", "Min", "SmoothMax", "L
 _PATCHED = [f"{kind}{n}d" for n in (1, 2, 3)
             for kind in ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool",
                          "max_unpool")]
+_theirs = {name: getattr(nn.functional, name) for name in _PATCHED}
 
 
 def _is_served(x):
