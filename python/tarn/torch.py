@@ -614,8 +614,15 @@ torch_build.load_if_wanted()
 # ---- Functions -----------------------------------------------------------------------------------
 
 
+def _check_tensor(x):
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"input is of type {type(x).__name__}, not a tensor; the functions of tarn itself take "
+                        "other arrays")
+
+
 def _check_frame(x, ndim, filled=None):
     """What PyTorch asks of an input: channels, maybe a batch before them, and only that empty."""
+    _check_tensor(x)
     if not ndim + 1 <= x.dim() <= ndim + 2:
         raise Error(f"input has rank {x.dim()}, expected {ndim + 1} (channels, then space) or "
                     f"{ndim + 2} (batch first)", "TARN_BAD_RANK")
@@ -632,6 +639,7 @@ def _run(x, ndim, text, return_indices=False, filled=None):
 
 def _by_operators(x, text, return_indices=False):
     """By tarn's operators; while a model becomes one of ONNX, by PyTorch's, which have nodes there."""
+    _check_tensor(x)
     if torch.onnx.is_in_onnx_export():
         return _for_onnx(x, _pool(text), return_indices)
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
@@ -815,6 +823,7 @@ def _unpool_function(ndim):
         if has_torch_function_unary(input):
             return handle_torch_function(unpool, (input,), input, indices, kernel_size, stride,
                                          padding, output_size)
+        _check_tensor(input)
         sizes = _unpooled_sizes(ndim, input.shape, kernel_size, stride, padding, output_size)
         if any(size <= 0 for size in sizes):
             raise Error(f"output sizes {tuple(sizes)} are not positive", "TARN_BAD_SHAPE")
@@ -970,8 +979,8 @@ _theirs = {name: getattr(nn.functional, name) for name in _PATCHED}
 
 def _is_served(x):
     """Whether tarn can pool the tensor. PyTorch has kernels for other devices and layouts."""
-    return (x.is_cpu and x.layout is torch.strided and not x.is_quantized and not x.is_nested
-            and not x.is_complex())
+    return (isinstance(x, torch.Tensor) and x.is_cpu and x.layout is torch.strided
+            and not x.is_quantized and not x.is_nested and not x.is_complex())
 
 
 def _is_exporting():

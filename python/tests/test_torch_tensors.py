@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -71,6 +72,17 @@ def test_refused_tensors(kind):
             getattr(T, name)(x, *arguments)
     with pytest.raises((tarn.Error, BufferError, RuntimeError)):
         tarn.max_pool2d(x, 2)
+
+
+@pytest.mark.parametrize("x", [[[1.0]], None, numpy.zeros((1, 1, 4, 4))])
+def test_what_is_no_tensor_is_named(x):
+    calls = (lambda: T.max_pool2d(x, 2), lambda: T.adaptive_avg_pool2d(x, 2), lambda: T.global_max_pool(x),
+             lambda: T.pool(tarn.MaxPool(2), x), lambda: T.max_unpool2d(x, x, 2))
+    for call in calls:
+        with pytest.raises(TypeError, match=f"{type(x).__name__}, not a tensor"):
+            call()
+    with T.patch(), pytest.raises(TypeError, match="must be Tensor"):
+        F.max_pool2d(x, 2)
 
 
 @both_steps
