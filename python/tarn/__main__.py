@@ -12,7 +12,7 @@ def main():
     program = shutil.which("tarn")
     if program is None:
         sys.exit("tarn: the program is not on PATH. A checkout builds it as build/tarn (make) and\n"
-                 "installs it (cmake --install build); this package is for import only.")
+                 "installs it (cmake --install build). The package itself has `python -m tarn pyramid`.")
     os.execv(program, [program, *sys.argv[1:]])
 
 

@@ -614,8 +614,15 @@ torch_build.load_if_wanted()
 # ---- Functions -----------------------------------------------------------------------------------
 
 
+def _check_tensor(x):
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"input is of type {type(x).__name__}, not a tensor; the functions of tarn itself take "
+                        "other arrays")
+
+
 def _check_frame(x, ndim, filled=None):
     """What PyTorch asks of an input: channels, maybe a batch before them, and only that empty."""
+    _check_tensor(x)
     if not ndim + 1 <= x.dim() <= ndim + 2:
         raise Error(f"input has rank {x.dim()}, expected {ndim + 1} (channels, then space) or "
                     f"{ndim + 2} (batch first)", "TARN_BAD_RANK")
@@ -627,7 +634,46 @@ def _check_frame(x, ndim, filled=None):
 
 def _run(x, ndim, text, return_indices=False, filled=None):
     _check_frame(x, ndim, filled)
+    return _by_operators(x, text, return_indices)
+
+
+def _by_operators(x, text, return_indices=False):
+    """By tarn's operators; while a model becomes one of ONNX, by PyTorch's, which have nodes there."""
+    _check_tensor(x)
+    if torch.onnx.is_in_onnx_export():
+        return _for_onnx(x, _pool(text), return_indices)
     return torch.ops.tarn.pool_indices(x, text) if return_indices else torch.ops.tarn.pool(x, text)
+
+
+def _for_onnx(x, pool, return_indices):
+    if not _is_of_onnx(pool):
+        raise Error(f"{pool!r} cannot be exported: no node of ONNX means the same", "TARN_UNSUPPORTED")
+    if pool.op != _MIN:
+        return _by_pytorch(x, pool, return_indices)
+    y = _by_pytorch(-x, pool, return_indices)
+    return (-y[0], y[1]) if return_indices else -y
+
+
+def _is_of_onnx(pool):
+    """Whether PyTorch, and with it ONNX, has the pool, or for min its mirror image."""
+    if pool.op not in (_MAX, _MIN, _AVG) or pool.skips or len(pool.axes) > 3:
+        return False
+    plain = all(dilation == 1 for _, _, dilation, *_ in pool.axes)
+    return all(lo == hi for *_, lo, hi, _ in pool.axes) and (plain or pool.op != _AVG) and not pool.divisor
+
+
+def _by_pytorch(x, pool, return_indices):
+    kind, ndim = "avg" if pool.op == _AVG else "max", len(pool.axes)
+    if pool.window == "global":
+        return (x.mean if kind == "avg" else x.amax)(tuple(range(-ndim, 0)), keepdim=not pool.flat)
+    kernel, stride, dilation, padding, _, sizes = map(list, zip(*pool.axes))
+    if pool.window == "adaptive":
+        function = _theirs[f"adaptive_{kind}_pool{ndim}d"]
+        return function(x, sizes, True) if return_indices else function(x, sizes)
+    function = _theirs[f"{kind}_pool{ndim}d"]
+    if kind == "max":
+        return function(x, kernel, stride, padding, dilation, pool.ceil, return_indices)
+    return function(x, kernel, stride, padding, pool.ceil, "nopad" not in pool.text.split())
 
 
 def _named(function, name):
@@ -777,6 +823,7 @@ def _unpool_function(ndim):
         if has_torch_function_unary(input):
             return handle_torch_function(unpool, (input,), input, indices, kernel_size, stride,
                                          padding, output_size)
+        _check_tensor(input)
         sizes = _unpooled_sizes(ndim, input.shape, kernel_size, stride, padding, output_size)
         if any(size <= 0 for size in sizes):
             raise Error(f"output sizes {tuple(sizes)} are not positive", "TARN_BAD_SHAPE")
@@ -817,7 +864,7 @@ def pool(p, input):
             return y
     if has_torch_function_unary(input):
         return handle_torch_function(pool, (input,), p, input)
-    return torch.ops.tarn.pool(input, p.text)
+    return _by_operators(input, p.text)
 
 
 def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
@@ -828,7 +875,7 @@ def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
             return y
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
-    return torch.ops.tarn.pool(x, text)
+    return _by_operators(x, text)
 
 
 def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
@@ -927,12 +974,13 @@ for _kind in ("Max", "Avg", "AdaptiveMax", "AdaptiveAvg", "Min", "SmoothMax", "L
 _PATCHED = [f"{kind}{n}d" for n in (1, 2, 3)
             for kind in ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool",
                          "max_unpool")]
+_theirs = {name: getattr(nn.functional, name) for name in _PATCHED}
 
 
 def _is_served(x):
     """Whether tarn can pool the tensor. PyTorch has kernels for other devices and layouts."""
-    return (x.is_cpu and x.layout is torch.strided and not x.is_quantized and not x.is_nested
-            and not x.is_complex())
+    return (isinstance(x, torch.Tensor) and x.is_cpu and x.layout is torch.strided
+            and not x.is_quantized and not x.is_nested and not x.is_complex())
 
 
 def _is_exporting():

@@ -144,11 +144,9 @@ AROUND_BYTES = 2 << 20
 
 def _open_npy(path):
     try:
-        array = numpy.load(path, mmap_mode="r", allow_pickle=False)
+        array = numpy.lib.format.open_memmap(path, mode="r")
     except (ValueError, OSError, EOFError) as error:
         raise RequestError(f"{path}: not a .npy file ({_first_line(error)})") from None
-    if not isinstance(array, numpy.ndarray):
-        raise RequestError(f"{path}: not a .npy file")
     status = os.stat(path)
     return Source(path, "npy", array.shape, array.dtype.newbyteorder("=").name, (),
                   (1.0,) * array.ndim, (0.0,) * array.ndim, None, None, False,
