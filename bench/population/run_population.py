@@ -1,6 +1,7 @@
 """Times tarn on a population of random problems, beside PyTorch, oneDNN, the streaming bound and its own families.
 
 usage: run_population.py --build DIR --csv FILE [--seed N] [--count N] [--quick] [--only TEXT] [--passes NAMES] [--threads N]
+                         [--no-avx512]
 
 One process, one thread, one core (--threads N: as many of each). All contestants of a problem are sampled in turn, round by round; results are compared
 first. `tools/bench.sh population` sets the environment and calls this; docs/population.md says how to read the result.
@@ -19,7 +20,10 @@ import time
 # Read before any library starts a thread.
 how_many = argparse.ArgumentParser(add_help=False)
 how_many.add_argument("--threads", type=int, default=1, help="of everyone; times are then elapsed ones")
-THREADS = how_many.parse_known_args()[0].threads
+how_many.add_argument("--no-avx512", action="store_true", help="everyone does without: a machine that has none")
+THREADS, MASKED = vars(how_many.parse_known_args()[0]).values()
+if MASKED:
+    os.environ.update(TARN_ISA="spec,portable,avx2", ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2")
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-THREADS:])
 
 import numpy as np
@@ -177,7 +181,8 @@ def load_tarn_torch():
 def describe(library, onednn, arguments):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         facts = dict((part.strip() for part in line.split(":", 1)) for line in file if ":" in line)
-    yield f"cpu: {facts.get('model name', 'unknown')} (family {facts.get('cpu family')}, model {facts.get('model')})"
+    masked = " without AVX-512" if MASKED else ""
+    yield f"cpu: {facts.get('model name', 'unknown')} (family {facts.get('cpu family')}, model {facts.get('model')}){masked}"
     yield f"compiler: {arguments.compiler}"
     yield f"tarn: {library.tarn_version().decode()}, families beside it: {', '.join(list(teams.families(library))[1:])}"
     yield f"PyTorch: {torch.__version__} ({torch.backends.cpu.get_cpu_capability()})"
