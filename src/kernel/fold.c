@@ -29,15 +29,31 @@ static int64_t stride_of(const fold_axis *a)
     return a->backward || period_of(a) == a->count ? 1 : a->axis->stride;
 }
 
+/* How many irregular results from number q of the box on have the list of that one: cells that the
+ * same windows read. Without dilation these only move on from cell to cell. */
+static int64_t results_alike(const fold_axis *a, int64_t q, const tarn_span *list)
+{
+    int64_t same = q, other = a->count;
+    if (!a->irregular || !a->backward || list->n == 0 || a->axis->dilation > 1)
+        return 1;
+    while (other - same > 1) {
+        const int64_t middle = same + (other - same) / 2;
+        const tarn_span at = list_of(a, a->from + middle);
+        *(at.n == list->n && at.first == list->first ? &same : &other) = middle;
+    }
+    return same + 1 - q;
+}
+
 /* Sets the block to the entries [entry,entry+entries) of every list; false if none of their
  * sources exists. */
 static bool set_block(fold_axis *a, int64_t entry, int64_t entries)
 {
     const int64_t period = period_of(a), stride = stride_of(a);
     int64_t start = INT64_MAX, end = INT64_MIN;
-    for (int64_t q = 0; q < period; q++) {
+    for (int64_t q = 0, alike; q < period; q += alike) {
         tarn_span list = list_of(a, a->from + q);
         int64_t last = min_i64(list.n, entry + entries) - 1;
+        alike = results_alike(a, q, &list);
         if (last < entry)
             continue;
         start = min_i64(start, span_at(&list, entry));
@@ -54,34 +70,20 @@ static bool set_block(fold_axis *a, int64_t entry, int64_t entries)
 
 enum { TILE_BYTES = 128, RUN_BYTES = 1024, LEAST_CHANNELS = 4, MOST_SPARSE = 8 };
 
-/* Lists of entries that lie side by side become half as long, and so on. */
-static void fold_pairs(const fold_sum *sum, char *to, const char *from, int64_t k)
-{
-    alignas(16) char half[2][LONGEST_BLOCK / 2 * 8 + 2 * SCRATCH_SLACK];
-    const int64_t bytes = sum->bytes;
-    for (int turn = 0; k > 1; turn = !turn) {
-        sum->pairs(half[turn], from, 2, 1, k / 2);
-        if (k % 2)
-            memcpy(half[turn] + k / 2 * bytes, from + (k - 1) * bytes, (size_t)bytes);
-        k = k / 2 + k % 2;
-        from = half[turn];
-    }
-    memcpy(to, from, (size_t)bytes);
-}
-
 /* More entries than an operation takes at once: first blocks of them, then their sums. */
 static void fold_blocks(const fold_sum *sum, char *to, const char *from, int64_t k,
                         int64_t tap_step, int64_t channels)
 {
     alignas(16) char tile[MOST_SUMMED * TILE_BYTES + SCRATCH_SLACK];
-    const int64_t bytes = sum->bytes, most = TILE_BYTES / bytes;
-    for (int64_t c = 0; c < channels; c += most) {
+    const int64_t bytes = sum->bytes, most = TILE_BYTES / bytes, block = MOST_SUMMED * tap_step,
+                  whole = k / MOST_SUMMED, rest = k % MOST_SUMMED;
+    for (int64_t c = 0; c < channels; c += most, from += most * bytes) {
         const int64_t n = min_i64(most, channels - c);
-        int64_t blocks = 0;
-        for (int64_t j = 0; j < k; j += MOST_SUMMED, blocks++)
-            sum->pixels(tile + blocks * TILE_BYTES, 0, from + (c + j * tap_step) * bytes,
-                        min_i64(k - j, MOST_SUMMED), tap_step, 0, n, 1);
-        sum->pixels(to + c * bytes, 0, tile, blocks, most, 0, n, 1);
+        sum->pixels(tile, most, from, MOST_SUMMED, tap_step, block, n, whole);
+        if (rest > 0)
+            sum->pixels(tile + whole * TILE_BYTES, 0, from + whole * block * bytes, rest, tap_step,
+                        0, n, 1);
+        sum->pixels(to + c * bytes, 0, tile, whole + (rest > 0), most, 0, n, 1);
     }
 }
 
@@ -90,15 +92,15 @@ static void fold_pixels(const fold_sum *sum, char *to, int64_t to_step, const ch
                         int64_t tap_step, int64_t pixel_step, int64_t channels, int64_t n)
 {
     const int64_t bytes = sum->bytes;
-    if (k <= MOST_SUMMED && (channels > 1 || k < LEAST_CHANNELS || tap_step > 1 || !sum->pairs)) {
+    const bool dense = channels == 1 && tap_step == 1 && sum->run;
+    if (k <= MOST_SUMMED)
         sum->pixels(to, to_step, from, k, tap_step, pixel_step, channels, n);
-        return;
-    }
-    for (int64_t o = 0; o < n; o++, to += to_step * bytes, from += pixel_step * bytes)
-        if (channels == 1 && tap_step == 1 && sum->pairs)
-            fold_pairs(sum, to, from, k);
-        else
-            fold_blocks(sum, to, from, k, tap_step, channels);
+    else
+        for (int64_t o = 0; o < n; o++, to += to_step * bytes, from += pixel_step * bytes)
+            if (dense)
+                sum->run(to, from, k);
+            else
+                fold_blocks(sum, to, from, k, tap_step, channels);
 }
 
 /* Pixels of few elements, `from_step` apart, to where others are, `to_step` apart. */
@@ -138,19 +140,20 @@ static void fold_phase(const fold_sum *sum, char *to, int64_t to_step, const cha
         copy_pixels(bytes, to, to_step, from, pixel_step, channels, n);
         return;
     }
-    const bool second = channels == 1 && pixel_step == 2 && k <= MOST_SUMMED && sum->pairs;
-    const int64_t most = second ? room : (room - channels) / pixel_step + 1;
+    const int64_t most = (room - channels) / pixel_step + 1;
     for (int64_t o = 0; o < n; o += most) {
         const int64_t some = min_i64(most, n - o);
-        if (second) {
-            sum->pairs(run, from + 2 * o * bytes, k, tap_step, some);
-            copy_pixels(bytes, to + o * to_step * bytes, to_step, run, 1, 1, some);
-            continue;
-        }
         fold_pixels(sum, run, 0, from + o * pixel_step * bytes, k, tap_step, 0,
                     (some - 1) * pixel_step + channels, 1);
         copy_pixels(bytes, to + o * to_step * bytes, to_step, run, pixel_step, channels, some);
     }
+}
+
+/* Makes n of what is there once, by copies of copies. */
+static void repeat(char *to, int64_t bytes, int64_t n)
+{
+    for (int64_t known = 1; known < n; known *= 2)
+        memcpy(to + known * bytes, to, (size_t)(min_i64(known, n - known) * bytes));
 }
 
 /* Folds one axis: `before` rows of `width` sources become as many of `count` results, each of
@@ -166,11 +169,12 @@ static void fold_along(fold *f, int depth, const char *sources, char *out)
             *(other < a ? &before : &behind) *= d < depth ? other->width : other->count;
     }
     const int64_t to_pitch = a->count * behind, pitch = a->width * behind;
-    for (int64_t q = 0; q < period; q++) {
+    for (int64_t q = 0, alike; q < period; q += alike) {
         const tarn_span list = list_of(a, a->from + q);
         const int64_t n = min_i64(list.n - a->entry, a->entries),
                       results = (a->count - 1 - q) / period + 1;
         char *to = out + q * behind * bytes;
+        alike = n > 0 ? results_alike(a, q, &list) : 1;
         if (n <= 0) { /* of cells between windows, of a block beyond the end */
             for (int64_t b = 0; b < before; b++)
                 for (int64_t k = 0; k < results; k++)
@@ -185,6 +189,8 @@ static void fold_along(fold *f, int depth, const char *sources, char *out)
             for (int64_t b = 0; b < before; b++)
                 fold_phase(f->sum, to + b * to_pitch * bytes, period * behind,
                            from + b * pitch * bytes, n, tap_step, stride * behind, behind, results);
+        for (int64_t b = 0; b < before && alike > 1; b++)
+            repeat(to + b * to_pitch * bytes, behind * bytes, alike);
     }
 }
 
@@ -391,7 +397,8 @@ static double room_of_both(fold *f, const fold_arrays *own)
         fold_axis *w = &f->windows->axis[k];
         const fold_axis *a = &f->axis[k];
         const double width = planned_width(a), below = (double)a->most * a->pace + 1;
-        w->most = max_i64(min_i64((int64_t)(k == 0 && below < width ? below : width), w->results), 1);
+        const double most = k == 0 && below < width ? below : width;
+        w->most = max_i64(min_i64((int64_t)most, w->results), 1);
     }
     f->windows->lanes = f->lanes;
     return room + tarn_planned_room(f->windows, own[1].results, own[1].terms);

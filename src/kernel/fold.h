@@ -54,12 +54,12 @@ typedef struct {
     int64_t start, width;     /* and its sources; those that do not exist are absent */
 } fold_axis;
 
-/* How elements are added: as row_ops.h says of sum_pixels and sum_stride2 (which may be NULL). */
+/* How elements are added: as row_ops.h says of sum_pixels and sum_run (which may be NULL). */
 typedef struct {
     int64_t bytes; /* of an element: 8 or 16 */
     void (*pixels)(void *to, int64_t to_step, const void *from, int64_t k, int64_t tap_step,
                    int64_t pixel_step, int64_t channels, int64_t n);
-    void (*pairs)(void *to, const void *from, int64_t k, int64_t dilation, int64_t n);
+    void (*run)(void *to, const void *run, int64_t n);
 } fold_sum;
 
 /* Sources of the first axis that a fold has kept: those of a box. */

@@ -35,11 +35,9 @@ typedef struct tarn_weight_ops {
      * result, too. */
     void (*powers)(double *x, int64_t n, double q, bool signs, double shift, tarn_seen *seen);
 
-    /* [L3] Values from the sums of weights and the taps of the greatest; 0 where the sum is 0. For
-     * short types the greatest weights may be given: they grow with beta*x, whose steps are 2^-24
-     * of it, far longer than the errors of weights. */
-    void (*smooth_values)(double *to, const double *sums, const double *tops, const double *weights,
-                          int64_t n, bool full, double beta, double shift);
+    /* [L3] Values from the sums of weights and the taps of the greatest; 0 where the sum is 0. */
+    void (*smooth_values)(double *to, const double *sums, const double *tops, int64_t n, bool full,
+                          double beta, double shift);
     /* [N3] Norms from the sums of powers and, unless p is 1 or 2, the greatest |x|. */
     void (*norms)(double *to, const double *sums, const double *tops, int64_t n, double p,
                   double shift);

@@ -276,10 +276,10 @@ static void weigh(pass *s, double *x, int64_t n, bool slopes)
 }
 
 static void plain_values(const pass *s, double *y, const double *sums, const double *tops,
-                         const double *greatest, int64_t n)
+                         int64_t n)
 {
     if (is_smooth(s))
-        s->ops->smooth_values(y, sums, tops, greatest, n, s->full, s->p->beta, s->shift);
+        s->ops->smooth_values(y, sums, tops, n, s->full, s->p->beta, s->shift);
     else
         s->ops->norms(y, sums, tops, n, s->p->power, s->shift);
 }
@@ -337,8 +337,6 @@ static void fill_absent(fold *f, int64_t count, void *to, int64_t n)
 {
     pass *s = f->pass;
     const bool counts = !f->backward && count > 0 && padding_counts(s);
-    if (f->sum == &s->best[0]) /* of weights: that of one tap */
-        count = min_i64(count, 1);
     tarn_weight weight = weight_zero;
     if (counts)
         weight = (tarn_weight){f->terms == TERM_WEIGHT ? (double)count : 0.0, 0.0};
@@ -424,22 +422,20 @@ static void load_taps(fold *f, void *to)
 
 /* ---- Windows -------------------------------------------------------------------------------- */
 
-/* Sums over the windows of a box; their greatest taps and, where these are at hand, weights. */
+/* Sums over the windows of a box, and their greatest taps. */
 typedef struct {
     char *weights, *tangents;
-    const double *tops, *greatest;
+    const double *tops;
 } window_sums;
 
 static window_sums sum_windows(pass *s, fold *f, const box *b, bool tangents)
 {
     const fold_sum *sum = &s->sum[s->exact];
-    window_sums sums = {NULL, NULL, NULL, NULL};
+    window_sums sums = {NULL, NULL, NULL};
     set_box(f, b);
     sums.weights = tarn_fold_sums(f, TERM_WEIGHT, sum);
     if (s->bounded && !s->any_will_do && !s->exact) /* taps are finite where their sums are */
         s->ops->powers((void *)sums.weights, array_size(f, -1), 1.0, false, 0.0, &s->seen);
-    if (keeps_weights(s, f) && s->base[TARN_Y] && !s->full)
-        sums.greatest = tarn_fold_sums(f, TERM_WEIGHT, &s->best[0]);
     if (tangents)
         sums.tangents = tarn_fold_sums(f, TERM_TANGENT, sum);
     if (needs_tops(s))
@@ -465,8 +461,7 @@ static void forward_box(pass *s, const box *b)
             if (s->exact)
                 exact_values(s, y, (const void *)weights, tops, w.n);
             else
-                plain_values(s, y, (const void *)weights, tops,
-                             sums.greatest ? sums.greatest + w.at : NULL, w.n);
+                plain_values(s, y, (const void *)weights, tops, w.n);
             write_pixels(s, TARN_Y, &w, y);
         }
         if (s->base[TARN_DY]) {
@@ -570,7 +565,7 @@ static void plan_pass(pass *s, int64_t lanes)
     const double room = (double)(ARENA_BYTES - ALIGNMENT) / (double)element;
     const bool backward = s->base[TARN_GX] != NULL, jvp = s->base[TARN_DY] != NULL;
     const int terms = 1 + jvp + needs_tops(s);
-    const fold_arrays arrays[2] = {{1, 1}, {terms + (is_smooth(s) && s->base[TARN_Y]), terms}};
+    const fold_arrays arrays[2] = {{1, 1}, {terms, terms}};
     tarn_start_fold(&s->windows, s->p, false);
     tarn_start_fold(&s->cells, s->p, true);
     s->room.used = 0;
@@ -669,9 +664,8 @@ static void start_pass(pass *s, const tarn_problem *p, const tarn_tensors *t,
     s->any_will_do = s->bounded && values;
     s->shift = s->slope_shift = 0;
     s->sum[0] = (fold_sum){sizeof(double), ops->rows->sum_pixels[CORE_F64],
-                           ops->rows->sum_stride2[CORE_F64]};
-    s->best[0] = (fold_sum){sizeof(double), ops->rows->best_pixels[CORE_F64],
-                            ops->rows->best_stride2[CORE_F64]};
+                           ops->rows->sum_run[TARN_F64]};
+    s->best[0] = (fold_sum){sizeof(double), ops->rows->best_pixels[CORE_F64], NULL};
     s->sum[1] = (fold_sum){sizeof(tarn_weight), sum_weights, NULL};
     s->best[1] = (fold_sum){sizeof(double), best_numbers, NULL};
     s->windows.pass = s->cells.pass = s;
