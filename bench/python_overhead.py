@@ -57,24 +57,36 @@ def tiny():
         print(f"{name:45} {time:8.2f} us")
 
 
-def step(module, name, x, gy):
-    pool = getattr(module, name)
-    return lambda: torch.autograd.grad(pool(x, 2), x, gy)
+def step(pool, x, arguments):
+    gy = torch.ones_like(pool(x, *arguments))
+    return lambda: torch.autograd.grad(pool(x, *arguments), x, gy)
+
+
+def tiny_tensors():
+    """For one to three axes: one plane; several planes, channels last."""
+    formats = {2: torch.channels_last, 3: torch.channels_last_3d}
+    for ndim in (1, 2, 3):
+        yield ndim, "", torch.randn(1, 1, *[4] * ndim, requires_grad=True)
+        if ndim in formats:
+            x = torch.randn(1, 8, *[8] * ndim).to(memory_format=formats[ndim])
+            yield ndim, ", last", x.requires_grad_()
 
 
 def tiny_steps():
-    """A forward and its backward, on one thread: PyTorch's, tarn.torch's, and PyTorch's under patch()."""
+    """A forward and its backward, on one thread: PyTorch's, tarn.torch's, and PyTorch's under patch(), which has no Lp."""
     functional = torch.nn.functional
     torch.set_num_threads(1)
     if os.environ.get("TARN_TORCH_NATIVE") != "0":
         tarn.torch.build()
-    x, gy = torch.randn(1, 1, 4, 4, requires_grad=True), torch.ones(1, 1, 2, 2)
-    print(f"\n{'forward and backward, 1x1x4x4':32} {'PyTorch':>10} {'tarn.torch':>10} {'patch()':>10}   us")
-    for name in ("max_pool2d", "avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool2d"):
-        with tarn.torch.patch():
-            patched = step(functional, name, x, gy)
-        rows = best((step(functional, name, x, gy), step(tarn.torch, name, x, gy), patched), 50, 300)
-        print(f"{name:32} " + " ".join(f"{r:10.1f}" for r in rows))
+    print(f"\n{'forward and backward, 1x1x4..':32} {'PyTorch':>10} {'tarn.torch':>10} {'patch()':>10}   us")
+    for ndim, layout, x in tiny_tensors():
+        for kind, *arguments in (("max", 2), ("avg", 2), ("adaptive_max", 2), ("adaptive_avg", 2), ("lp", 2.0, 2)):
+            name = f"{kind}_pool{ndim}d"
+            pools = [getattr(functional, name), getattr(tarn.torch, name)]
+            with tarn.torch.patch():
+                pools += [getattr(functional, name)] * (kind != "lp")
+            rows = best([step(pool, x, arguments) for pool in pools], 30, 150)
+            print(f"{name + layout:32} " + " ".join(f"{r:10.1f}" for r in rows))
 
 
 def jitted_max(pool):
