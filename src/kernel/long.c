@@ -505,17 +505,19 @@ static bool set_plane_sums(long_state *s)
 }
 
 /* Whether planes are one run each, of at least a vector, and short enough to be still near when
- * they are read again. */
-static bool planes_are_runs(const long_state *s)
+ * they are read again; and the place of a winner on it is its number of tap, and lies so in dx. */
+static bool planes_are_runs(const long_state *s, bool has_dx)
 {
     const tarn_problem *p = s->p;
     const int64_t bytes = p->element_bytes[TARN_X], n = s->inner * p->axis[0].size;
-    bool dx = p->stride[TARN_DX][p->spatial - 1] == 1;
-    for (int a = p->spatial - 1; a > 0; a--)
-        dx &= p->stride[TARN_DX][a - 1] == p->stride[TARN_DX][a] * p->axis[a].size;
-    bool whole = s->run_axis == 0 && is_whole(&p->axis[0]) && n <= KEY_PIECE_BYTES / bytes &&
-                 n * bytes >= s->ops->vector_bytes;
-    return whole && (dx || !s->codes);
+    int64_t cells = 1;
+    if (s->run_axis > 0 || !is_whole(&p->axis[0]) || n > KEY_PIECE_BYTES / bytes ||
+        n * bytes < s->ops->vector_bytes)
+        return false;
+    for (int a = p->spatial - 1; a >= 0; cells *= p->axis[a--].size)
+        if (p->axis[a].kernel != p->axis[a].size || (has_dx && p->stride[TARN_DX][a] != cells))
+            return false;
+    return true;
 }
 
 /* Units are planes. */
@@ -582,7 +584,7 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
         s.flip = flip_of(p, s.key);
         set_runs(&s);
     }
-    if (p->op == TARN_AVG ? set_plane_sums(&s) : planes_are_runs(&s)) {
+    if (p->op == TARN_AVG ? set_plane_sums(&s) : planes_are_runs(&s, t->base[TARN_DX])) {
         run_planes(&s, t, begin, end);
         return;
     }
