@@ -123,7 +123,6 @@ typedef struct tarn_asked_term {
  * each axis, in fields of bits; above every field is one of `signs`. */
 typedef struct tarn_placing {
     int axes;
-    bool plain; /* all taps are inside */
     int32_t taps, key_step, all_key, all_place, all_least, all_most, signs;
     const int32_t *key, *place, *least, *most;
     struct {

@@ -33,10 +33,11 @@ typedef struct scatter_window {
     int64_t o, start, first, end;
 } scatter_window;
 
-/* Winners of a byte, and windows that have no cell in common: n of them at once. */
+/* Winners of a byte, where one axis is summed at most: windows [lo,hi) of some, all of whose taps
+ * are inside, or not. */
 typedef struct scatter_job scatter_job;
 typedef void scatter_put(const scatter_job *j, const tarn_placing *by, const uint8_t *codes,
-                         const void *gy, int64_t away, int64_t n);
+                         const void *gy, int64_t away, range some, bool inside);
 
 struct scatter_job {
     const tarn_problem *p;
@@ -62,11 +63,15 @@ struct scatter_job {
     int64_t base, count, settled, listed; /* settled: of 16 bits, the entries that cells name */
     int32_t *list;
     char *values, *aside;
-    bool whole, clipped;         /* a block has all windows of its axis; not all taps are inside */
+    bool whole, clipped;         /* a block has all windows of its axis; not all taps are inside, on
+                                  * the axes before the last */
+    int64_t row;                 /* elements of a row of a block */
+    range inside;                /* some of them, whose taps are inside on the last axis */
     int64_t known[3 * AXES + 3]; /* what the tables are of */
     int64_t span;                /* of keys, from a window of the block axis to the next */
     tarn_placing placing;
     scatter_put *put;
+    int64_t put_bytes; /* of the gradients that it takes */
     int32_t *key, *place, *least, *most, *keys, *places, *same;
     double *gradients, *run_sums;
     uint64_t *tap;
@@ -374,6 +379,7 @@ static void fill_tables(scatter_job *j)
     int64_t n = j->chunk, width = length(j->cells[j->last]) + 2 * extent_of(&j->axis[j->last]);
     int64_t span = 0; /* of keys */
     j->clipped = false;
+    j->inside = (range){0, 0};
     for (int64_t c = 0; c < n; c++) {
         j->place[c] = (int32_t)c;
         j->key[c] = j->least[c] = j->most[c] = 0;
@@ -387,7 +393,12 @@ static void fill_tables(scatter_job *j)
         for (int64_t o = windows.hi - 1; o >= windows.lo; o--) {
             scatter_window w;
             find_window(j, a, o, &w);
-            j->clipped |= bounds && !is_full(j, a, &w);
+            bool inside = !bounds || is_full(j, a, &w);
+            j->clipped |= a < j->last && !inside;
+            if (a == j->last && inside) {
+                int64_t at = (o - windows.lo) * n, next = at + n;
+                j->inside = (range){at, j->inside.lo == next ? j->inside.hi : next};
+            }
             int32_t least = bounds ? field(j, a, &w, true) : 0,
                     most = bounds ? field(j, a, &w, false) : 0;
             int32_t place = (int32_t)((w.start - first) * j->pitch[a]);
@@ -400,6 +411,8 @@ static void fill_tables(scatter_job *j)
             }
         }
         n *= length(windows);
+        if (a == j->last)
+            j->row = n;
         j->span = span;
         span = a == j->last ? width : span * length(windows);
     }
@@ -454,43 +467,65 @@ static const char *read_block(const scatter_job *j, int operand, range block, in
 }
 
 /* The bits of +0 plus a gradient [S5]: other zeros, and other NaNs, than that [S6]. */
-static inline uint64_t canonical(int sign, uint64_t infinity, uint64_t bits)
+static inline uint16_t canonical(uint16_t infinity, uint16_t bits)
 {
-    uint64_t magnitude = bits & ((UINT64_C(1) << sign) - 1), nan = infinity | infinity >> 1;
+    uint16_t magnitude = bits & 0x7fff, nan = infinity | infinity >> 1;
     return magnitude == 0 ? 0 : magnitude > infinity ? nan : bits;
 }
 
-#define PUT_WINDOWS(dtype, integer, infinity)                                                      \
+#define PUT_WINDOWS(dtype, t, PUT)                                                                 \
     static void put_##dtype(const scatter_job *j, const tarn_placing *by,                          \
                             const uint8_t *restrict codes, const void *gy, int64_t away,           \
-                            int64_t n)                                                             \
+                            range some, bool inside)                                               \
     {                                                                                              \
-        const integer *restrict from = gy;                                                         \
-        integer *restrict to = (integer *)(void *)j->slab->base[TARN_GX] + away + by->all_place;   \
-        const int32_t *restrict place = by->place;                                                 \
+        const t *restrict from = gy;                                                               \
+        t *restrict to = (t *)(void *)j->sums + (away + by->all_place - j->origin);                \
+        const int32_t *restrict place = by->place, *restrict least = by->least;                    \
+        const int32_t *restrict most = by->most;                                                   \
         const uint64_t *restrict tap = j->tap;                                                     \
-        const int sign = 8 * (int)sizeof(integer) - 1;                                             \
-        if (by->plain)                                                                             \
-            for (int64_t k = 0; k < n; k++) {                                                      \
-                if (codes[k] < by->taps)                                                           \
-                    to[place[k] + (int32_t)tap[codes[k]]] =                                        \
-                        (integer)canonical(sign, infinity, from[k]);                               \
-            }                                                                                      \
-        for (int64_t k = 0; k < n && !by->plain; k++) {                                            \
-            uint32_t fields = (uint32_t)(tap[codes[k]] >> 32), signs = (uint32_t)by->signs;        \
-            uint32_t least = (uint32_t)(by->least[k] | by->all_least);                             \
-            uint32_t most = (uint32_t)(by->most[k] | by->all_most);                                \
-            uint32_t inside = ((fields | signs) - least) & ((most | signs) - fields) & signs;      \
-            if (inside == signs)                                                                   \
-                to[place[k] + (int32_t)tap[codes[k]]] =                                            \
-                    (integer)canonical(sign, infinity, from[k]);                                   \
+        const uint32_t signs = (uint32_t)by->signs, all_least = (uint32_t)by->all_least;           \
+        const uint32_t all_most = (uint32_t)by->all_most | signs;                                  \
+        const int32_t taps = by->taps;                                                             \
+        for (int64_t k = some.lo; k < some.hi && inside; k++)                                      \
+            if (codes[k] < taps)                                                                   \
+                PUT(to[place[k] + (int32_t)tap[codes[k]]], from[k]);                               \
+        for (int64_t k = some.lo; k < some.hi && !inside; k++) {                                   \
+            uint32_t fields = (uint32_t)(tap[codes[k]] >> 32);                                     \
+            uint32_t above = (fields | signs) - ((uint32_t)least[k] | all_least);                  \
+            uint32_t below = ((uint32_t)most[k] | all_most) - fields;                              \
+            if ((above & below & signs) == signs)                                                  \
+                PUT(to[place[k] + (int32_t)tap[codes[k]]], from[k]);                               \
         }                                                                                          \
     }
-PUT_WINDOWS(f64, uint64_t, UINT64_C(0x7ff) << 52)
-PUT_WINDOWS(f32, uint32_t, 0x7f800000)
-PUT_WINDOWS(f16, uint16_t, 0x7c00)
-PUT_WINDOWS(bf16, uint16_t, 0x7f80)
+#define ADD(cell, gradient) cell += gradient
+#define STORE_F16(cell, gradient) cell = canonical(0x7c00, gradient)
+#define STORE_BF16(cell, gradient) cell = canonical(0x7f80, gradient)
+PUT_WINDOWS(f64, double, ADD)
+PUT_WINDOWS(f32, float, ADD)
+PUT_WINDOWS(f16, uint16_t, STORE_F16)
+PUT_WINDOWS(bf16, uint16_t, STORE_BF16)
 #undef PUT_WINDOWS
+#undef ADD
+#undef STORE_F16
+#undef STORE_BF16
+
+/* Puts n windows, from the first of a row on; of rows of which most windows are inside, those at
+ * the ends by themselves. */
+static void put_rows(const scatter_job *j, const tarn_placing *by, const uint8_t *codes,
+                     const void *gy, int64_t away, int64_t n, bool full)
+{
+    enum { SHORT_ROW = 16 };
+    range inside = j->inside;
+    if (!full || length(inside) == j->row || j->row < SHORT_ROW) {
+        j->put(j, by, codes, gy, away, (range){0, n}, full && length(inside) == j->row);
+        return;
+    }
+    for (int64_t row = 0; row < n; row += j->row) {
+        j->put(j, by, codes, gy, away, (range){row, row + inside.lo}, false);
+        j->put(j, by, codes, gy, away, (range){row + inside.lo, row + inside.hi}, true);
+        j->put(j, by, codes, gy, away, (range){row + inside.hi, row + j->row}, false);
+    }
+}
 
 /* By number of a tap: where it lies from the first, and its fields, which are those of no tap for
  * numbers that name none. */
@@ -556,10 +591,9 @@ static void find_block(scatter_job *j, const char *codes, const char *gy, int64_
         by.place = j->place + table;
         by.least = j->least + table;
         by.most = j->most + table;
-        by.plain = full && (j->whole || is_full(j, axis, &w));
         if (j->put)
-            j->put(j, &by, (const uint8_t *)codes + at, gy + at * j->p->element_bytes[TARN_GY],
-                   away, length(some) * each);
+            put_rows(j, &by, (const uint8_t *)codes + at, gy + at * j->put_bytes, away,
+                     length(some) * each, full && (j->whole || is_full(j, axis, &w)));
         else
             j->ops->find_places[bytes > 1](j->keys + at, j->places + at, codes + at * bytes, &by,
                                            max_i64(length(some) * each, j->ops->vector_bytes / 4));
@@ -587,6 +621,11 @@ static bool list_block(scatter_job *j, range block, int64_t channel, int64_t ski
         memset((char *)j->run_sums + k * code_bytes, 0xff, (size_t)(skipped * code_bytes));
     const void *gy = read_block(j, TARN_GY, block, channel, (char *)j->gradients);
     int64_t place = channel + first_place(j, j->last + 1), each = n;
+    j->odd |= !j->half && !j->ops->are_tame[j->wide](gy, n);
+    if (j->put && j->sums == j->box) {
+        j->ops->read_gradients[p->dtype](j->keys, n, gy, n, n, 1);
+        gy = j->keys;
+    }
     find_block(j, codes, gy, place, block, n);
     if (j->put)
         return true;
@@ -604,7 +643,6 @@ static bool list_block(scatter_job *j, range block, int64_t channel, int64_t ski
         j->ops->read_gradients[p->dtype](j->run_sums, n, gy, n, n, 1);
         gy = memcpy(j->gradients, j->run_sums, (size_t)(n * j->sum_bytes));
     }
-    j->odd |= !j->half && !j->ops->are_tame[j->wide](gy, n);
     if (j->runs) {
         if (gy != j->gradients)
             memcpy(j->gradients, gy, (size_t)(n * j->sum_bytes));
@@ -657,10 +695,7 @@ static void start_plane(scatter_job *j, range planes)
     j->origin = j->channels.lo + planes.lo * j->pitch[0];
     for (int a = 1; a <= j->last; a++)
         j->origin += j->cells[a].lo * j->pitch[a];
-    int64_t n = length(j->channels) * length(planes);
-    for (int a = 1; a <= j->last; a++)
-        n *= length(j->cells[a]);
-    memset(j->box, 0, (size_t)(n * j->sum_bytes));
+    memset(j->box, 0, (size_t)(length(planes) * j->pitch[0] * j->sum_bytes));
 }
 
 /* The windows of the axes from `axis` on. */
@@ -820,17 +855,18 @@ static void choose_block(scatter_job *j)
     j->moving = j->block_axis == 0 ? 0 : 1;
 }
 
-/* Strides of planes are those of a leading axis. Pitches are gx's, or those of the box. */
+/* Strides of planes are those of a leading axis. Pitches are gx's, or those of the box, which has
+ * room for the largest tile. */
 static void set_pitches(scatter_job *j)
 {
     const tarn_problem *p = j->p;
-    int64_t pitch = length(j->channels);
+    int64_t pitch = j->pixel;
     for (int k = 0; k < OPERANDS && p->leading > 0; k++)
         j->stride[k][0] = p->lead_stride[k][p->leading - 1];
     for (int a = j->last; a >= 0; a--) {
         int64_t stride = a > 0 && j->axis[a].size == 1 ? 0 : j->stride[TARN_GX][a];
         j->pitch[a] = j->half && !j->numbered ? pitch : stride;
-        pitch *= length(j->cells[a]);
+        pitch *= a > 0 ? j->size[a] : 1;
     }
     for (int a = j->last; a > 0; a--)
         j->placing.axis[j->last - a].pitch = (int32_t)(j->pitch[a] * step_of_taps(&j->axis[a]));
@@ -914,8 +950,10 @@ static void set_axes(scatter_job *j, const range *box)
     j->apart = j->half && overlapping == 0;
     static scatter_put *const puts[] = {
         [TARN_F64] = put_f64, [TARN_F32] = put_f32, [TARN_F16] = put_f16, [TARN_BF16] = put_bf16};
-    j->put = overlapping == 0 && p->element_bytes[OPERAND_SAVED] == 1 ? puts[p->dtype] : NULL;
     j->numbered = j->apart || (j->half && cells > CELLS_PER_WINDOW * windows);
+    if (p->element_bytes[OPERAND_SAVED] == 1 && overlapping < 2 && (j->apart || !j->numbered))
+        j->put = j->half && !j->apart ? put_f32 : puts[p->dtype];
+    j->put_bytes = j->apart ? p->element_bytes[TARN_GY] : j->sum_bytes;
 }
 
 static void divide_room(scatter_job *j, char *room)
@@ -946,7 +984,7 @@ static void run_tiles(scatter_job *j)
 
 static void run_planes(scatter_job *j)
 {
-    enum { CACHED_BYTES = 256 << 10 };
+    enum { CACHED_BYTES = 1 << 20 };
     bool whole = j->pixel == j->p->lanes;
     double bytes = (double)(j->p->lanes * j->p->element_bytes[TARN_GX]);
     for (int a = 1; a <= j->last; a++) {
