@@ -383,7 +383,7 @@ enum {
     TARN_ISA_PORTABLE = 1 << 1, /**< Vectors of 16 bytes, which every machine has. */
     TARN_ISA_AVX2 = 1 << 3,     /**< x86-64 with AVX2 and F16C. */
     TARN_ISA_AVX512 = 1 << 4,  /**< x86-64 with AVX-512 F, BW, DQ and VL that keeps its clock: Intel
-                                     since Ice Lake; AMD since Zen 4, if TARN_ISA names it. */
+                                     since Ice Lake, AMD since Zen 4. */
     TARN_ISA_ALL = 0x7fffffff, /**< Whatever the machine can run. */
     TARN_ISA_SSE2 = TARN_ISA_PORTABLE, /**< What it is compiled to for x86-64. */
     TARN_ISA_NEON = TARN_ISA_PORTABLE  /**< What it is compiled to for AArch64. */

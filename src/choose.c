@@ -209,12 +209,6 @@ const int tarn_kernel_row_count = (int)(sizeof tarn_kernel_rows / sizeof tarn_ke
 
 /* ---- What engines cost ---------------------------------------------------------------------- */
 
-/* What an engine does, and how often; prices[] has what each of it costs. */
-enum { MOST_WORK = 13 };
-typedef struct {
-    double times[MOST_WORK];
-} work;
-
 enum { VALUES, CODES, SUMS, KINDS };
 
 /* A problem in numbers: bytes of vectors, elements and what they are folded in; taps of a window,
@@ -260,155 +254,129 @@ static double vectors_of_pixel(const load *l)
     return (double)((pixel + piece - 1) / piece);
 }
 
-/* How rows fold windows along the last axis. */
-typedef enum { CHANNELS, SLIDING, EVERY_SECOND, PICKED, TURNED } way;
+/* What an engine does, and how often: of this, prices[] has the cost. */
+enum { MOST_WORK = 10 };
+typedef struct {
+    double times[MOST_WORK];
+} work;
+
+/* How rows fold windows along the last axis: see docs/engines.md. */
+typedef enum { SLIDING, CHANNELS, TURNED } way;
 
 static way way_across(const load *l)
 {
     const tarn_axis *axis = &l->problem->axis[l->problem->spatial - 1];
-    if (!axis->adaptive && axis->stride == 1 && axis->out > 1)
+    bool slides = !axis->adaptive && axis->out > 1;
+    if (slides && axis->stride == 1)
         return SLIDING;
     if (l->problem->lanes * l->core >= 16)
         return CHANNELS;
-    if (axis->adaptive || axis->out == 1 || axis->stride > MOST_PICKED)
-        return TURNED;
-    return axis->stride == 2 && l->problem->lanes == 1 ? EVERY_SECOND : PICKED;
+    return slides && axis->stride <= MOST_PICKED ? SLIDING : TURNED;
+}
+
+/* Folds of a row against itself, shifted; many are doubled, two for each bit. */
+static double shifts_of(int64_t kernel)
+{
+    enum { MOST_SHIFTED = 16 };
+    int bits = 0;
+    while (kernel > MOST_SHIFTED && (kernel - 1) >> bits != 0)
+        bits++;
+    return kernel > MOST_SHIFTED ? 2 * (double)bits : (double)kernel;
 }
 
 /* Rows: one axis after the other, on each the taps of all cells that the next ones read. Rows are
  * kept for the windows below, but not for those of outer axes: there, taps multiply. */
 static work work_of_rows(const load *l)
 {
-    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, SECOND, PICK, TURN, LIST, WRITE, CONVERT, GATHER };
-    enum { MOST_SHIFTED = 16, FEW_CHANNELS = 256, ARENA = 24 << 10 }; /* bytes */
+    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, GATHER };
+    enum { ARENA = 24 << 10 }; /* bytes */
     const tarn_problem *p = l->problem;
     const int last = p->spatial - 1;
     const tarn_axis *columns = &p->axis[last], *rows = &p->axis[last > 0 ? last - 1 : 0];
     const double read = vectors_of(l, (double)(columns->size * p->lanes));
-    double taps = (double)columns->kernel, outer = (double)p->planes, cells = (double)p->planes;
+    double outer = (double)p->planes, cells = (double)p->planes;
     work w = {{[CALL] = 1, [ROW] = l->rows, [WRITE] = l->rows * vectors_of(l, l->row)}};
-    if (columns->kernel > MOST_SHIFTED) /* doubled: two folds for each bit */
-        for (taps = 0; (INT64_C(1) << (int)(taps / 2)) < columns->kernel;)
-            taps += 2;
-    if (last > 0)
-        w.times[DOWN] = l->rows * (double)rows->kernel * read;
-    for (int a = 0; a + 1 < last; a++)
-        outer *= (double)p->axis[a].out * (double)p->axis[a].kernel;
-    for (int a = 0; a < last; a++)
+    for (int a = 0; a < last; a++) {
+        outer *= a + 1 < last ? (double)p->axis[a].out * (double)p->axis[a].kernel : 1;
         cells *= (double)p->axis[a].size;
-    if (last > 1)
-        w.times[OUTER] = outer * (double)rows->size * read;
+    }
+    /* Pixels of which few windows fit the arena go in pieces. */
+    const double held = (double)(p->lanes * l->core) * (double)columns->kernel *
+                        (l->kind == CODES ? 2 : 1) * (last > 1 ? (double)(rows->kernel + 4) : 1);
+    if (p->lanes > 1 && held > ARENA)
+        w.times[GATHER] =
+            (last > 1 ? outer * (double)rows->size : cells) * (double)(columns->size * p->lanes);
+    w.times[DOWN] = last > 0 ? l->rows * (double)rows->kernel * read : 0;
+    w.times[OUTER] = last > 1 ? outer * (double)rows->size * read : 0;
     if (l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN)
         w.times[CONVERT] = cells * read;
-    /* Pixels that are converted, or of which few fit the arena, go in pieces. */
-    const double pixel = (double)(p->lanes * l->core);
-    const double held = pixel * (double)columns->kernel * (l->kind == CODES ? 2 : 1);
-    if (p->lanes > 1 && ((w.times[CONVERT] > 0 && pixel > FEW_CHANNELS) ||
-                         (last > 1 && held * (double)(rows->kernel + 4) > ARENA)))
-        w.times[GATHER] = (last > 1 ? outer * (double)rows->size : cells) * (double)columns->size *
-                          (1 + pixel / FEW_CHANNELS);
-    w.times[LIST] = columns->adaptive ? l->windows : 0;
-    switch (way_across(l)) {
-    case SLIDING:
-        w.times[SLIDE] = l->rows * taps * vectors_of(l, l->row);
-        break;
-    case CHANNELS:
+    if (way_across(l) == CHANNELS)
         w.times[PIXEL] = l->windows * vectors_of_pixel(l) * (double)columns->kernel;
-        break;
-    case EVERY_SECOND:
-        w.times[SECOND] = l->rows * taps * vectors_of(l, l->row);
-        break;
-    case PICKED:
-        w.times[SLIDE] = l->rows * taps * vectors_of(l, l->row * (double)columns->stride);
-        w.times[PICK] = l->windows;
-        break;
-    case TURNED:
+    else if (way_across(l) == TURNED) {
         w.times[PIXEL] = l->windows * (double)columns->kernel * (double)l->core / (double)l->vector;
         w.times[TURN] = l->rows * read;
-        break;
+    } else {
+        bool picked = columns->stride > 2 || p->lanes > 1;
+        double from = l->row * (picked ? (double)columns->stride : 1);
+        w.times[SLIDE] = l->rows * shifts_of(columns->kernel) * vectors_of(l, from);
     }
     return w;
 }
 
 /* Cells of x that a box reads for each output, if its tile has `most` cells, and at most `first`
- * windows on the first axis; 0 if none fits. And how many windows it has. */
-static double cells_read(const tarn_problem *problem, int64_t most, int64_t first, double *box)
+ * windows on the first axis; 0 if none fits. */
+static double cells_read(const tarn_problem *problem, int64_t most, int64_t first)
 {
     double best = 0;
     for (int64_t n = 1; n <= most; n += (n + 1) / 2) {
         int64_t cells = 1;
-        double share = 1, all = 1;
+        double share = 1;
         for (int a = 0; a < problem->spatial; a++) {
             const tarn_axis *axis = &problem->axis[a];
-            int64_t windows = min_i64(n, a == 0 ? first : axis->out),
-                    stride = axis->size / axis->out;
-            int64_t extent = axis->kernel;
-            if (!axis->adaptive) {
-                stride = axis->stride;
-                extent = (extent - 1) * axis->dilation + 1;
-            }
+            int64_t windows = min_i64(n, a == 0 ? first : axis->out);
+            int64_t stride = axis->adaptive ? axis->size / axis->out : axis->stride;
+            int64_t extent = (axis->kernel - 1) * (axis->adaptive ? 1 : axis->dilation) + 1;
             int64_t on_axis = min_i64((windows - 1) * stride + extent, axis->size);
             cells *= on_axis;
             share *= (double)on_axis / (double)windows;
-            all *= (double)windows;
         }
         if (cells > most)
             break;
         best = share;
-        *box = all;
     }
     return best;
 }
 
-/* Lanes: taps of all windows, and, where pixels do not fill vectors, turning what they read. */
+/* Lanes: taps of all windows, and, where pixels do not fill vectors, turning what they read; bands
+ * of a line, a plane or a volume, each at its price. */
 static work work_of_lanes(const load *l)
 {
-    enum {
-        CALL,
-        ROW,
-        WINDOW,
-        VECTOR,
-        TAP,
-        TURNED_VECTOR,
-        TURNED_TAP,
-        TURN,
-        LINE,
-        BAND,
-        FAR,
-        BOX_LANE
-    };
+    enum { CALL, WINDOW, TAP, TURNED_VECTOR, TURNED_TAP, TURN, LINE };
     enum { TILE_BYTES = 20 << 10 };
     const tarn_problem *p = l->problem;
-    const double vectors = vectors_of_pixel(l);
-    work w = {{[CALL] = 1, [ROW] = l->rows}};
+    work w = {{[CALL] = 1}};
+    double least = 0;
     if (p->lanes * l->element >= 16) {
         w.times[WINDOW] = l->windows;
-        w.times[VECTOR] = l->windows * vectors;
-        w.times[TAP] = l->windows * vectors * l->taps;
+        w.times[TAP] = l->windows * vectors_of_pixel(l) * l->taps;
         return w;
     }
-    double least = 0;
     for (int64_t v = l->vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
         const int64_t width = v / l->element;
         const bool banded = !p->axis[0].adaptive && p->planes < width && p->axis[0].out > 1;
         const double lanes = (double)p->planes * (banded ? (double)p->axis[0].out : 1);
-        const double batches =
-            banded ? lanes / (double)width : (double)((p->planes - 1) / width + 1);
-        const double windows = l->windows / lanes * (batches > 1 ? batches : 1);
-        const int64_t first = banded ? (int64_t)batches + 1 : p->axis[0].out;
-        double box = 1;
-        const double cells =
-            cells_read(p, TILE_BYTES / (v * p->lanes), first, &box) * (double)p->lanes;
+        const double full = lanes / (double)width, batches = full > 1 ? full : 1;
+        const double windows =
+            l->windows / lanes * (banded ? batches : (double)((p->planes - 1) / width + 1));
+        const int64_t first = banded ? (int64_t)full + 1 : p->axis[0].out;
+        const double cells = cells_read(p, TILE_BYTES / (v * p->lanes), first) * (double)p->lanes;
         const double taps = l->taps * (double)(p->lanes * l->core) / (double)l->element;
         if (cells == 0 || (least > 0 && windows * (taps + 2 * cells) >= least))
             continue;
         least = windows * (taps + 2 * cells);
-        w.times[ROW] = windows / (double)p->axis[p->spatial - 1].out;
-        w.times[TURNED_VECTOR] = windows * (double)p->lanes;
+        w = (work){{[CALL] = 1, [TURNED_VECTOR] = windows * (double)p->lanes}};
         w.times[TURNED_TAP] = windows * taps;
-        w.times[BOX_LANE] = windows / box * (double)width;
-        w.times[TURN] = w.times[LINE] = w.times[BAND] = w.times[FAR] = 0;
-        w.times[!banded ? TURN : LINE + (int)min_i64(p->spatial - 1, 2)] = windows * cells;
+        w.times[banded ? LINE + min_i64(p->spatial - 1, 2) : TURN] = windows * cells;
     }
     return w;
 }
@@ -417,35 +385,32 @@ static work work_of_lanes(const load *l)
  * over axes that are read from end to end; sums are folded down to one. */
 static work work_of_runs(const load *l)
 {
-    enum { CALL, WINDOW, RUN, TAP, DOWN };
+    enum { CALL, WINDOW, RUN, TAP };
     const tarn_problem *p = l->problem;
-    const int last = p->spatial - 1;
-    int a = last - 1;
+    int a = p->spatial - 2;
     double runs = 1;
-    if (l->kind != SUMS)
-        while (a >= 0 && p->axis[a + 1].kernel == p->axis[a + 1].size)
-            a--;
+    while (l->kind != SUMS && a >= 0 && p->axis[a + 1].kernel == p->axis[a + 1].size)
+        a--;
     for (; a >= (l->kind == SUMS ? 1 : 0); a--) /* the first axis is summed in one go */
         runs *= (double)p->axis[a].kernel;
-    work w = {{[CALL] = 1, [WINDOW] = l->windows, [RUN] = l->windows * runs}};
-    w.times[TAP] = l->windows * l->taps * (double)l->core / (double)l->vector;
-    if (l->kind == SUMS && last > 0)
-        w.times[DOWN] = l->windows * vectors_of(l, (double)p->axis[last].kernel);
-    return w;
+    return (work){{[CALL] = 1,
+                   [WINDOW] = l->windows,
+                   [RUN] = l->windows * runs,
+                   [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds with vectors of 32 bytes, fitted to times of a thousand random problems (Zen 4); in the
- * order in which engines name their work, of values, codes and sums. */
+/* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of rows,
+ * lanes and runs, as each names its work; of values, codes and sums. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{450, 2.1f, 0.7f, 1.4f, 0.56f, 1.5f, 1.3f, 0.28f, 5.2f, 5.8f, 1, 0.49f, 0.42f},
-     {390, 7.4f, 1.1f, 3.3f, 1.2f, 2.7f, 2.1f, 1, 12, 17, 1.8f, 1.2f, 0.4f},
-     {540, 5.4f, 0.5f, 2.2f, 0.38f, 0.98f, 1.1f, 0.16f, 9, 27, 1.6f, 0.89f, 0}},
-    {{580, 25, 1.1f, 1.2f, 0.4f, 5.1f, 0.29f, 1.5f, 4.9f, 1.4f, 2.7f, 7.8f, 0},
-     {440, 57, 1.9f, 1.4f, 0.45f, 6.3f, 1.2f, 1.5f, 5, 1.2f, 3.1f, 18, 0},
-     {360, 60, 3.1f, 0.48f, 0.3f, 5.4f, 0.54f, 0.55f, 12, 5, 0.45f, 22, 0}},
-    {{57, 18, 12, 0.43f, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-     {34, 29, 11, 0.56f, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-     {170, 24, 30, 0.42f, 7.3f, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {{560, 3.2f, 0.67f, 1.2f, 0.87f, 1.7f, 9.9f, 0.62f, 0.82f, 0.21f},
+     {550, 7.2f, 0.77f, 2.9f, 1.8f, 3.1f, 24, 1.6f, 0.92f, 0.29f},
+     {470, 5.3f, 0.59f, 1.6f, 0.5f, 0.67f, 13, 1.6f, 1.1f, 0.25f}},
+    {{690, 1.2f, 0.45f, 3.4f, 0.5f, 1.6f, 3.7f, 2.5f, 3, 0},
+     {580, 4.8f, 0.63f, 6.6f, 1.1f, 2, 4.7f, 2.7f, 5.2f, 0},
+     {990, 0.023f, 0.44f, 4.7f, 0.49f, 2.1f, 12, 5.7f, 3, 0}},
+    {{63, 19, 19, 0.58f, 0, 0, 0, 0, 0, 0},
+     {37, 29, 12, 0.43f, 0, 0, 0, 0, 0, 0},
+     {230, 61, 30, 0.56f, 0, 0, 0, 0, 0, 0}},
 };
 
 static double cost_of(const load *l, int engine, work w)

@@ -135,8 +135,8 @@ static void set_across(forward_plan *plan)
     if (plan->group > 1 && !one_by_one)
         suit_channels(plan);
     int64_t lanes = plan->group, most = block_bytes(plan) / plan->bytes;
-    bool narrow = lanes < plan->lanes && !axis->adaptive && axis->out > 1 &&
-                  axis->stride <= MOST_PICKED;
+    bool narrow =
+        lanes < plan->lanes && !axis->adaptive && axis->out > 1 && axis->stride <= MOST_PICKED;
     plan->channels = lanes >= plan->lanes || one_by_one || narrow ? min_i64(lanes, most) : 1;
     plan->lists = lists;
     plan->picks = false;
@@ -158,12 +158,6 @@ static bool every_tap_exists(const tarn_axis *axis)
     return first.lo == 0 && last.hi == last.n;
 }
 
-/* Whether a sum leaves terms out at its beginning without a change of its tree, or has all. */
-static bool sums_may_begin_late(const tarn_axis *axis)
-{
-    return axis->kernel <= 3 || window_taps(axis, 0).lo == 0;
-}
-
 static void set_shortcuts(forward_plan *plan)
 {
     const tarn_problem *p = plan->p;
@@ -176,12 +170,6 @@ static void set_shortcuts(forward_plan *plan)
     plan->strided = is_native(plan) && !plan->direct && plan->channels >= plan->lanes &&
                     plan->row_axis == 0 && plan->columns->kernel <= MOST_LISTED &&
                     p->axis[0].kernel <= MOST_SUMMED;
-    const tarn_axis *rows = plan->row_axis == 0 ? &p->axis[0] : NULL;
-    enum { LARGE_PLANE = 8 << 10 }; /* bytes; smaller ones go several at a time */
-    plan->checks_folds =
-        rows && rows->size * plan->columns->size * plan->channels * plan->bytes >= LARGE_PLANE &&
-        plan->direct && !plan->sums && !plan->codes && plan->core >= CORE_F32 &&
-        rows->kernel >= 2 && rows->kernel <= 4 && rows->stride >= rows->kernel && !rows->adaptive;
     plan->past_caches = bytes > p->cache_bytes;
     plan->gathers = plan->past_caches || p->stride[plan->in][last] != plan->channels;
     for (int k = 0; k < WRITES; k++)
@@ -528,7 +516,8 @@ static bool are_stacked(const forward_plan *plan)
 {
     const tarn_problem *p = plan->p;
     const tarn_axis *axis = &p->axis[0];
-    if (!plan->direct || plan->checks_folds || p->leading > 1 || plan->channels != p->lanes ||
+    const tarn_span first = window_taps(axis, 0);
+    if (!plan->direct || p->leading > 1 || plan->channels != p->lanes ||
         plan->most_outputs != plan->columns->out || plan->across == ACROSS_WIDE)
         return false;
     if (plan->row_axis < 0)
@@ -542,7 +531,7 @@ static bool are_stacked(const forward_plan *plan)
             return false;
     }
     return !plan->sums ||
-           (axis->kernel <= MOST_SUMMED && sums_may_begin_late(axis) && rows_count_alike(plan));
+           (axis->kernel <= MOST_SUMMED && sum_may_be_clipped(&first) && rows_count_alike(plan));
 }
 
 /* Output rows. */
@@ -727,7 +716,7 @@ static int64_t rows_of_block(const forward_state *s, int64_t row, int64_t end)
     tarn_span taps = window_taps(axis, row);
     int64_t extent = (axis->kernel - 1) * axis->dilation + 1, first = taps.first;
     if (taps.lo > 0 || taps.hi < taps.n)
-        return taps.lo < taps.hi && (!plan->sums || taps.lo == 0 || sums_may_begin_late(axis));
+        return taps.lo < taps.hi && (!plan->sums || sum_may_be_clipped(&taps));
     int64_t inside = axis->stride == 1 ? axis->size - extent - first + 1
                                        : (axis->size - extent - first) / axis->stride + 1;
     return min_i64(min_i64(inside, end - row), plan->batch_rows - s->rows);

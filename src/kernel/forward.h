@@ -62,7 +62,6 @@ typedef struct forward_plan {
     bool codes;                       /* extremes with winners */
     bool look_up;                     /* values are taken from x, by their winners */
     bool direct;                      /* rows of x can be folded where they lie */
-    bool checks_folds; /* rows are looked at as they are folded: no two windows share one */
     bool strided;      /* ... pixel by pixel, as they are but some of the channels */
     bool picks;        /* ACROSS_SLIDE: windows begin `stride` pixels apart */
     bool lists;        /* ACROSS_TURNED: each window is a list of its own */
@@ -211,6 +210,13 @@ static inline void forward_fill(char *to, const void *element, int64_t bytes, in
 static inline int64_t step_between(int64_t count, int64_t step, int64_t elements)
 {
     return count > 1 ? step * elements : 0;
+}
+
+/* Whether a sum may leave out what is missing of a window without a change of its tree: what is at
+ * its end, or, of up to three terms, anything. */
+static inline bool sum_may_be_clipped(const tarn_span *taps)
+{
+    return taps->lo == 0 || taps->n <= 3;
 }
 
 /* Row `slot` of those folded down. */

@@ -323,7 +323,9 @@ static forward_row fold_axis(forward_state *s, int axis, forward_row to)
         s->odd = true; /* all will be done again */
         return to;
     }
-    if (s->plan.sums)
+    if (s->plan.sums && sum_may_be_clipped(&taps))
+        sum_of_axis(s, axis, &taps, taps.lo, taps.hi - taps.lo, to);
+    else if (s->plan.sums)
         sum_of_axis(s, axis, &taps, 0, taps.n, to);
     else
         best_of_axis(s, axis, &taps, to);
@@ -422,13 +424,13 @@ static bool use_rows(forward_state *s, int64_t i, int64_t rows, forward_row *sou
 }
 
 /* Rows [i,i+rows) of x, converted, and folded over the outer axes. False if they are odd, or if
- * windows reach into the padding there. */
+ * sums miss terms there. */
 static bool make_source(forward_state *s, int64_t i, int64_t rows, forward_row to)
 {
     int axis = s->plan.row_axis;
     for (int a = 0; a < axis; a++) {
         tarn_span taps = window_taps(&s->plan.p->axis[a], s->o[a]);
-        if (taps.lo >= taps.hi || (s->plan.sums && (taps.lo > 0 || taps.hi < taps.n)))
+        if (taps.lo >= taps.hi || (s->plan.sums && !sum_may_be_clipped(&taps)))
             return false;
     }
     s->odd = false;
@@ -490,16 +492,6 @@ bool tarn_forward_down_block(forward_state *s, int64_t row, int64_t rows, forwar
     if (plan->strided)
         return fold_strided(s, &taps, read, rows, to);
     bool in_place = plan->direct && plan->row_axis == 0;
-    if (in_place && plan->checks_folds && k == axis->kernel && columns_of_x(s) >= plan->lanes) {
-        for (int64_t r = 0; r < rows; r++)
-            pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
-        s->i[0] = i;
-        pitch = plan->p->stride[plan->in][0];
-        return !plan->ops->best_checked_pixels[plan->core](
-            row_at(to, s->lo * plan->channels * plan->bytes).values, plan->pitch, row_of_x(s), k,
-            step_between(k, axis->dilation, pitch), step_between(rows, axis->stride, pitch),
-            columns_of_x(s), rows);
-    }
     if (!(in_place ? use_rows(s, i, read, &source, &pitch) : make_source(s, i, read, source)))
         return false;
     if (plan->row_axis == 0)

@@ -230,12 +230,11 @@ static void write_means(forward_state *s, const forward_job *job, const char *su
     char *row = begin_row(s, job, WRITE_Y);
     if (plan->core == CORE_F32)
         plan->write_ops->means_f32[plan->result](row, (const float *)(const void *)sums,
-                                                   (const float *)(const void *)s->divisors, step,
-                                                   n);
+                                                 (const float *)(const void *)s->divisors, step, n);
     else
         plan->write_ops->means_f64[plan->result](row, (const double *)(const void *)sums,
-                                                   (const double *)(const void *)s->divisors, step,
-                                                   n);
+                                                 (const double *)(const void *)s->divisors, step,
+                                                 n);
     end_row(s, job, WRITE_Y, row);
 }
 
@@ -265,19 +264,18 @@ static void look_up(forward_state *s, const forward_job *job, const char *codes,
 {
     const forward_plan *plan = &s->plan;
     char *row = begin_row(s, job, written);
-    tarn_look_up(&s->places,
-                 &(place_look_up){.ops = plan->ops,
-                                  .code_ops = plan->write_ops,
-                                  .which = which,
-                                  .width = core_width(plan->core),
-                                  .codes = codes,
-                                  .from = job->read[which],
-                                  .to = row,
-                                  .bytes = bytes_of(s, written),
-                                  .channels = plan->channels,
-                                  .o = job->o,
-                                  .windows = job->outputs,
-                                  .place = job->place[which]});
+    tarn_look_up(&s->places, &(place_look_up){.ops = plan->ops,
+                                              .code_ops = plan->write_ops,
+                                              .which = which,
+                                              .width = core_width(plan->core),
+                                              .codes = codes,
+                                              .from = job->read[which],
+                                              .to = row,
+                                              .bytes = bytes_of(s, written),
+                                              .channels = plan->channels,
+                                              .o = job->o,
+                                              .windows = job->outputs,
+                                              .place = job->place[which]});
     end_row(s, job, written, row);
 }
 

@@ -57,6 +57,17 @@ static extent extent_of(const lanes_plan *plan, const int64_t *n)
     return e;
 }
 
+/* Runs of n windows along an axis: those inside x are one, others each may be one. */
+static int64_t most_runs(const tarn_axis *axis, int64_t n)
+{
+    int64_t inside = axis->size - 1 - (axis->kernel - 1) * axis->dilation;
+    if (axis->adaptive || inside < 0)
+        return n;
+    int64_t before = (axis->lo + axis->stride - 1) / axis->stride,
+            behind = axis->out - 1 - (inside + axis->lo) / axis->stride;
+    return min_i64(n, before + 1 + max_i64(behind, 0));
+}
+
 /* Lays the arena out for boxes of n outputs; false if that does not fit. Turned results wait for
  * the whole box, and their codes are turned back to where the tile was. */
 static bool set_arena(lanes_plan *plan, const int64_t *n)
@@ -68,7 +79,7 @@ static bool set_arena(lanes_plan *plan, const int64_t *n)
         tile = max_i64(e.cells * plan->element, e.outputs * (plan->codes ? plan->bytes : 0));
     plan->tile_bytes = (tile * plan->lanes + 63) / 64 * 64;
     plan->value_bytes = (values * plan->lanes * plan->bytes + 63) / 64 * 64;
-    return e.row_outputs <= MOST_OUTPUTS &&
+    return most_runs(&plan->axis[plan->p->spatial - 1], e.row_outputs) <= MOST_RUNS &&
            plan->tile_bytes + plan->value_bytes +
                    (plan->codes ? kept * plan->lanes * plan->bytes : 0) <=
                LANE_ARENA_BYTES;

@@ -28,7 +28,7 @@
 enum {
     LANE_ARENA_BYTES = 24 << 10, /* tile and results */
     STAGING_BYTES = 2 << 10,     /* numbers of taps, or divisors */
-    MOST_OUTPUTS = 128,          /* of a box along the last axis */
+    MOST_RUNS = 128,             /* of windows of a box along the last axis */
     MOST_TAP_ROWS = 256,         /* taps on the axes before the last */
     MOST_STEPS = 256,            /* of sums */
     MOST_LISTS = 8,              /* of steps */
@@ -44,13 +44,13 @@ typedef struct lanes_list {
     int64_t lo, hi, first, count;
 } lanes_list;
 
-/* A window along the last axis: its taps that exist, of which the first lies `at` bytes from where
- * the row's are counted from. */
-typedef struct lanes_span {
-    int64_t at;
-    int32_t lo, hi;
-    int32_t alike; /* windows from this one on that have the same taps, evenly apart */
-} lanes_span;
+/* Windows [first,first+n) of a box along the last axis that have the same taps, which exist, and of
+ * which as many are counted [A2]: that of the first lies `at` bytes from where the row's are counted
+ * from, those of the others `step` bytes on. */
+typedef struct lanes_run {
+    int64_t first, n, at, step;
+    int32_t lo, hi, counted;
+} lanes_run;
 
 typedef struct lanes_plan {
     const tarn_problem *p;
@@ -100,10 +100,10 @@ typedef struct lanes_state {
 
     /* The row of windows in hand, and whose tables are there. */
     tarn_lane_row row;
-    int64_t spans_o, spans_n, spans_first;
+    int64_t runs_o, runs_n;
     lanes_taps clip[TARN_MAX_SPATIAL];
-    lanes_span spans[MOST_OUTPUTS];
-    int32_t counted[MOST_OUTPUTS]; /* taps of a divisor [A2] on the last axis */
+    int run_count;
+    lanes_run runs[MOST_RUNS];
     /* Sums: steps of a column of taps, and how many of those that wait its sum takes in; lists of
      * them repeated for some columns, one for each border of a row. The first begins with them. */
     int64_t column_steps;

@@ -4,14 +4,14 @@
 
 static void set_cells(lanes_state *s, lanes_box *box);
 static void fill_tile(lanes_state *s, const lanes_box *box);
-static void set_spans(lanes_state *s, const lanes_box *box);
+static void set_runs(lanes_state *s, const lanes_box *box);
 static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
 static void write_codes(lanes_state *s, const lanes_lane *lane, const char *codes,
                         const lanes_box *box);
 static void turn_values_back(lanes_state *s, const lanes_box *box);
 static void turn_codes_back(lanes_state *s, const lanes_box *box);
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
-static void fold_means(lanes_state *s, const int64_t *o, int64_t n);
+static void fold_means(lanes_state *s, const int64_t *o);
 static void divide(const lanes_plan *plan, char *to, const char *sums, const char *divisors,
                    int64_t step, int64_t n);
 
@@ -23,7 +23,7 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
     set_cells(s, box);
     if (plan->turned)
         fill_tile(s, box);
-    set_spans(s, box);
+    set_runs(s, box);
     memcpy(o, box->o, sizeof o);
     do {
         if (s->odd)
@@ -204,40 +204,57 @@ static void fill_tile(lanes_state *s, const lanes_box *box)
 
 /* ---- Windows -------------------------------------------------------------------------------- */
 
-/* The windows of a box along the last axis. */
-static void set_spans(lanes_state *s, const lanes_box *box)
+/* The run of windows from the k-th of the box on, or the first of it. */
+static lanes_run run_from(const lanes_state *s, int64_t k)
 {
     const lanes_plan *plan = s->plan;
-    int last = plan->p->spatial - 1;
-    if (s->spans_o == box->o[last] && s->spans_n == box->n[last])
-        return;
+    const int last = plan->p->spatial - 1;
     const tarn_axis *axis = &plan->axis[last];
-    int64_t extent = axis->adaptive ? 0 : (axis->kernel - 1) * axis->dilation;
-    s->spans_o = box->o[last];
-    s->spans_n = box->n[last];
-    for (int64_t k = 0; k < box->n[last]; k++) {
-        int64_t o = box->o[last] + k, first = o * axis->stride - axis->lo;
-        if (!axis->adaptive && first >= 0 && first < axis->size - extent) { /* nothing is clipped */
-            s->spans[k] = (lanes_span){.at = (first - s->first[last]) * s->step[last],
-                                           .hi = (int32_t)axis->kernel,
-                                           .alike = 1};
-            s->counted[k] = (int32_t)axis->kernel;
-            continue;
-        }
-        tarn_span taps = window_taps(axis, o);
-        s->spans[k] =
-            (lanes_span){.at = (span_at(&taps, taps.lo) - s->first[last]) * s->step[last],
-                             .lo = (int32_t)taps.lo,
-                             .hi = (int32_t)taps.hi,
-                             .alike = 1};
-        s->counted[k] =
-            (int32_t)(plan->p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo);
-    }
-    for (int64_t k = box->n[last] - 2; k >= 0; k--) {
-        lanes_span *span = &s->spans[k];
-        bool same = span[1].lo == span->lo && span[1].hi == span->hi;
-        bool even = span[1].alike == 1 || span[2].at - span[1].at == span[1].at - span->at;
-        span->alike = !same ? 1 : even ? span[1].alike + 1 : 2;
+    const int64_t o = s->runs_o + k, step = s->step[last], begin = o * axis->stride - axis->lo;
+    const int64_t inside =
+        axis->adaptive ? -1 : axis->size - 1 - (axis->kernel - 1) * axis->dilation;
+    if (begin >= 0 && begin <= inside) /* nothing is clipped */
+        return (lanes_run){.first = k,
+                           .n = min_i64((inside - begin) / axis->stride + 1, s->runs_n - k),
+                           .at = (begin - s->first[last]) * step,
+                           .step = axis->stride * step,
+                           .hi = (int32_t)axis->kernel,
+                           .counted = (int32_t)axis->kernel};
+    tarn_span taps = window_taps(axis, o);
+    int64_t counted = plan->p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
+    return (lanes_run){.first = k,
+                       .n = 1,
+                       .at = (span_at(&taps, taps.lo) - s->first[last]) * step,
+                       .lo = (int32_t)taps.lo,
+                       .hi = (int32_t)taps.hi,
+                       .counted = (int32_t)counted};
+}
+
+/* Whether a window goes on with a run. */
+static bool joins(const lanes_run *run, const lanes_run *next)
+{
+    return next->n == 1 && run->lo == next->lo && run->hi == next->hi &&
+           run->counted == next->counted &&
+           (run->n == 1 || next->at == run->at + run->n * run->step);
+}
+
+/* The windows of a box along the last axis. */
+static void set_runs(lanes_state *s, const lanes_box *box)
+{
+    const int last = s->plan->p->spatial - 1;
+    if (s->runs_o == box->o[last] && s->runs_n == box->n[last])
+        return;
+    s->runs_o = box->o[last];
+    s->runs_n = box->n[last];
+    s->run_count = 0;
+    for (int64_t k = 0; k < s->runs_n;) {
+        lanes_run next = run_from(s, k), *run = &s->runs[max_i64(s->run_count - 1, 0)];
+        k += next.n;
+        if (s->run_count > 0 && joins(run, &next)) {
+            run->step = (next.at - run->at) / run->n;
+            run->n++;
+        } else
+            s->runs[s->run_count++] = next;
     }
 }
 
@@ -434,31 +451,40 @@ static void set_cube(const lanes_state *s, tarn_lane_row *row)
     row->cube = (int)k;
 }
 
-/* Windows [first,first+n) of the row, such as are alike at once. */
-static void fold(lanes_state *s, int64_t first, int64_t n)
+static void fold_run(lanes_state *s, const lanes_run *run)
 {
     const lanes_plan *plan = s->plan;
     const int64_t most = plan->sums ? most_columns(s) : INT64_MAX;
-    for (int64_t k = first, some; k < first + n; k += some) {
-        const lanes_span *span = &s->spans[k];
-        some = min_i64(span->alike, first + n - k);
-        tarn_lane_row row = s->row;
-        row.from += span->at;
-        row.outputs = some;
-        row.window_step = some > 1 ? span[1].at - span->at : 0;
-        row.first_column = span->lo;
-        row.columns = span->hi - span->lo;
-        row.to += k * row.to_step;
-        row.codes += plan->codes ? k * row.codes_step : 0;
-        if (plan->sums)
-            set_cube(s, &row);
-        if (row.columns > most) {
-            fold_long(s, &row, most, span->lo, span->hi);
-            continue;
-        }
-        if (plan->sums && row.cube == 0)
-            set_columns(s, &row, span->lo, span->hi);
-        fold_alike(s, &row);
+    tarn_lane_row row = s->row;
+    row.from += run->at;
+    row.outputs = run->n;
+    row.window_step = run->step;
+    row.first_column = run->lo;
+    row.columns = run->hi - run->lo;
+    row.to += run->first * row.to_step;
+    row.codes += plan->codes ? run->first * row.codes_step : 0;
+    if (plan->sums)
+        set_cube(s, &row);
+    if (row.columns > most) {
+        fold_long(s, &row, most, run->lo, run->hi);
+        return;
+    }
+    if (plan->sums && row.cube == 0)
+        set_columns(s, &row, run->lo, run->hi);
+    fold_alike(s, &row);
+}
+
+/* Windows [first,end) of the row. */
+static void fold(lanes_state *s, int64_t first, int64_t end)
+{
+    for (int r = 0; r < s->run_count; r++) {
+        lanes_run run = s->runs[r];
+        int64_t skipped = max_i64(first - run.first, 0);
+        run.n = min_i64(run.n, end - run.first) - skipped;
+        run.first += skipped;
+        run.at += skipped * run.step;
+        if (run.n > 0)
+            fold_run(s, &run);
     }
 }
 
@@ -498,14 +524,14 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
         for (int64_t start = first_start(s);
              alone < n && window_taps(&p->axis[0], start + o[0] + alone).lo > 0; alone++) {
             set_first_codes(s, o[0] + alone);
-            fold(s, alone, 1);
+            fold(s, alone, alone + 1);
         }
     if (alone > 0)
         set_tap_rows(s);
     if (plan->sums && plan->in_place)
-        fold_means(s, o, n);
-    else if (alone < n)
-        fold(s, alone, n - alone);
+        fold_means(s, o);
+    else
+        fold(s, alone, n);
 }
 
 /* ---- Means ---------------------------------------------------------------------------------- */
@@ -534,15 +560,16 @@ static void put_divisor(const lanes_state *s, int64_t divisor, char *to)
     memcpy(to, s->plan->bytes == 4 ? (void *)&single : (void *)&wide, (size_t)s->plan->bytes);
 }
 
-/* Divisors of the window k of a row, for each lane; returns whether they are the same. `before` is
- * what counts on the other axes, by lane. */
-static bool set_divisors(lanes_state *s, const int64_t *before, const int64_t *o, int64_t k)
+/* Divisors of the window k of a row, of which so many taps count on the last axis, for each lane;
+ * returns whether they are the same. `before` is what counts on the other axes, by lane. */
+static bool set_divisors(lanes_state *s, const int64_t *before, const int64_t *o, int64_t k,
+                         int64_t columns)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
     bool same = true, line = plan->banded && p->spatial == 1;
     for (int n = 0; n < (plan->banded ? plan->width : 1); n++) {
-        int64_t counted = line ? counted_on(p, 0, s->lane[n].start + o[0] + k) : s->counted[k];
+        int64_t counted = line ? counted_on(p, 0, s->lane[n].start + o[0] + k) : columns;
         put_divisor(s, p->divisor > 0 ? p->divisor : before[n] * counted,
                     s->staging + n * plan->bytes);
         same &= memcmp(s->staging, s->staging + n * plan->bytes, (size_t)plan->bytes) == 0;
@@ -560,53 +587,42 @@ static void divide(const lanes_plan *plan, char *to, const char *sums, const cha
         plan->ops->means_f64[plan->p->dtype](to, from, by, step, n);
 }
 
-/* How many windows from the k-th on are divided by the same. */
-static int64_t count_alike(const lanes_state *s, int64_t k, int64_t end)
+/* The windows of a row, divided as they are summed. */
+static void fold_means(lanes_state *s, const int64_t *o)
 {
-    int64_t n = 1;
-    if (s->plan->p->divisor > 0)
-        return end - k;
-    if (s->plan->banded && s->plan->p->spatial == 1)
-        return 1;
-    while (k + n < end && s->counted[k + n] == s->counted[k])
-        n++;
-    return n;
-}
-
-/* The windows of a row, divided as they are summed: such as have the same divisor at once. */
-static void fold_means(lanes_state *s, const int64_t *o, int64_t n)
-{
-    int64_t before = counted_before(s, &s->lane[0], o), some, fixed = s->plan->p->divisor;
+    int64_t before = counted_before(s, &s->lane[0], o), fixed = s->plan->p->divisor;
     s->row.divides = true;
-    for (int64_t k = 0; k < n; k += some) {
-        int64_t divisor = fixed > 0 ? fixed : before * s->counted[k];
-        some = count_alike(s, k, n);
+    for (int r = 0; r < s->run_count; r++) {
+        int64_t divisor = fixed > 0 ? fixed : before * s->runs[r].counted;
         s->row.multiplies = (divisor & (divisor - 1)) == 0;
         s->row.divisor = s->plan->bytes == 4 ? (double)(float)divisor : (double)divisor;
         if (s->row.multiplies)
             s->row.divisor = 1 / s->row.divisor;
-        fold(s, k, some);
+        fold_run(s, &s->runs[r]);
     }
 }
 
-/* A row's sums become means: in y, or in place if they are to be turned back. */
+/* A row's sums become means: in y, or in place if they are to be turned back. Windows of a run have
+ * the same divisor, but for those of bands of a line. */
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
     int last = p->spatial - 1;
     int64_t n, end = box->n[last], before[MOST_VECTOR_LANES];
-    bool turned = plan->turned;
+    bool turned = plan->turned, line = plan->banded && last == 0 && p->divisor == 0;
     const char *sums = s->row.to;
     int64_t step = turned ? plan->lanes * plan->element
                           : p->stride[plan->out][last] * p->element_bytes[plan->out];
     char *to = turned ? s->values + index * end * step : output_at(s, &s->lane[0], plan->out, o);
     bool follow = step == plan->lanes * plan->element;
+    const lanes_run *run = s->runs;
     for (int k = 0; k < (plan->banded ? plan->width : 1); k++)
         before[k] = counted_before(s, &s->lane[k], o);
     for (int64_t k = 0; k < end; k += n) {
-        n = count_alike(s, k, end);
-        bool same = set_divisors(s, before, o, k);
+        run += k == run->first + run->n;
+        n = line ? 1 : run->n;
+        bool same = set_divisors(s, before, o, k, run->counted);
         int64_t some = same && follow ? n * plan->lanes : same ? plan->lanes : plan->width;
         for (int64_t i = 0; i < n * plan->lanes; i += some)
             divide(plan, to + (follow ? i * plan->element : i / plan->lanes * step),
@@ -625,7 +641,7 @@ void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan)
     s->tile = s->arena;
     s->values = s->arena + plan->tile_bytes;
     s->codes = s->values + plan->value_bytes;
-    s->spans_o = s->spans_n = -1;
+    s->runs_o = s->runs_n = -1;
     s->row = (tarn_lane_row){.lanes = plan->lanes,
                              .row_at = s->row_at,
                              .row_codes = s->row_codes,

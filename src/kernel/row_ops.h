@@ -282,12 +282,6 @@ typedef struct tarn_row_ops {
                               int64_t tap_step, int64_t pixel_step, int64_t channels,
                               int64_t n); /* k <= MOST_SUMMED */
 
-    /* best_pixels of 2 to 4 taps, of f32 and f64, at least a vector of channels; true if a tap
-     * is NaN or -0. */
-    bool (*best_checked_pixels[CORES])(void *to, int64_t to_step, const void *from, int64_t k,
-                                       int64_t tap_step, int64_t pixel_step, int64_t channels,
-                                       int64_t n);
-
     /* ---- Windows that walk cells ---- */
 
     /* The greatest taps, as values; true if a tap is what the keys cannot order (NaN; of f16 and
