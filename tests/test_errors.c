@@ -1140,14 +1140,17 @@ static void test_options(void)
     expect_of_options("any ISA", &o, TARN_OK, "");
     o.isa = UINT32_C(1) << 30;
     expect_of_options("unknown ISA", &o, TARN_UNSUPPORTED, "0x40000000");
-    o = tarn_options_default();
-    o.reserved[3] = 1;
-    expect_of_options("reserved", &o, TARN_BAD_ARGUMENT, "reserved");
+    for (int k = 0; k < 4; k++) {
+        o = tarn_options_default();
+        o.reserved[k] = 1;
+        expect_of_options("reserved", &o, TARN_BAD_ARGUMENT, "reserved");
+    }
     o = (tarn_options){.isa = 0};
     expect_of_options("all zero", &o, TARN_OK, "");
 }
 
-/* A pool with a reserved member set is refused; a view that would leave the address space, too. */
+/* A pool with a reserved member set, or with the first number that is no name any more, is refused;
+ * a view that would leave the address space, too. */
 static void test_reserved_and_address_space(void)
 {
     const int64_t shape[2] = {4, 4};
@@ -1156,9 +1159,15 @@ static void test_reserved_and_address_space(void)
     tarn_pool pool = tarn_max_pool2d(1, 1, 1);
     tarn_view in = tarn_view_dense(x, TARN_F32, 2, shape),
               out = tarn_view_dense(y, TARN_F32, 2, shape);
-    pool.reserved[0] = 1;
-    CHECK(tarn_pool_forward(&pool, &in, &out, &error) == TARN_BAD_ARGUMENT, "%s", error.message);
-    pool.reserved[0] = 0;
+    tarn_pool bad[4 + 3] = {pool, pool, pool, pool, pool, pool, pool};
+    for (int k = 0; k < 4; k++)
+        bad[k].reserved[k] = 1;
+    bad[4].op = (tarn_op)TARN_OPS;
+    bad[5].window = (tarn_window)TARN_WINDOWS;
+    bad[6].ties = (tarn_ties)TARN_TIES;
+    for (int k = 0; k < 4 + 3; k++)
+        CHECK(tarn_pool_forward(&bad[k], &in, &out, &error) == TARN_BAD_ARGUMENT, "%d: %s", k,
+              error.message);
     in.strides[0] = -(INT64_C(1) << 58);
     CHECK(tarn_pool_forward(&pool, &in, &out, &error) == TARN_BAD_LAYOUT, "%s", error.message);
     CHECK(strstr(error.message, "address space"), "%s", error.message);

@@ -267,6 +267,18 @@ static void test_saved_rules(void)
     check_comes_back("x = input u8 2x2\na = mode x kernel=2,2 stride=2,2 skip=255\nreturn a\n");
 }
 
+/* One padding without a number of axes is that of a picture: two of them. */
+static void test_padded_axes(void)
+{
+    static const char text[] = "x = input f32 3x2x2\ny = pad x pad=1\nreturn y\n";
+    tarn_view y;
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    GOOD(tarn_graph_view(graph, 1, &y, &error));
+    CHECK(y.shape[0] == 3 && y.shape[1] == 4 && y.shape[2] == 4, "%d x %d x %d", (int)y.shape[0],
+          (int)y.shape[1], (int)y.shape[2]);
+    tarn_graph_destroy(graph);
+}
+
 /* The gradient of a mean that skips needs x, which that of another mean does not. */
 static void test_gradient_of_skipping_mean(void)
 {
@@ -509,6 +521,7 @@ int main(void)
     test_allocators();
     test_text();
     test_saved_rules();
+    test_padded_axes();
     test_gradient_of_skipping_mean();
     test_nearly_same_pools();
     test_drawings();

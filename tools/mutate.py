@@ -44,8 +44,8 @@ GROUPS = [
     ("src/text.c src/decimal.c", ["replay_problem fuzz/corpus/problem", "test_decimal", "test_text"]),
     ("src/shape.c src/layout.c src/plan.c src/run.c src/helpers.c src/window.h src/checked.h src/executor.c src/error.c src/threads.c "
      "src/dispatch.c src/choose.c src/families.c",
-     ["test_bad_inputs", "test_errors", "test_corners", "test_golden", "test_shape", "test_threads", *SWEEPS[:13], "test_float_state",
-      "replay_pool fuzz/corpus/pool", "test_graph", "test_identities"]),
+     ["test_bad_inputs", "test_errors", "test_corners", "test_golden", "test_shape", "test_threads", "test_pieces 20000", *SWEEPS[:13],
+      "test_float_state", "replay_pool fuzz/corpus/pool", "test_graph", "test_identities"]),
 ]
 
 # What is changed into what. Each place where a pattern stands is a mutant.
