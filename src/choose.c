@@ -303,7 +303,7 @@ static work work_of_rows(const load *l)
     const double made = last > 1 ? outer * (double)rows->size : cells; /* rows of x */
     /* Pixels of which few windows fit the arena go in pieces. */
     const double held = (double)(p->lanes * l->core) * (double)columns->kernel *
-                        (l->kind == CODES ? 2 : 1) * (last > 1 ? (double)(rows->kernel + 4) : 1);
+                        (l->kind == CODES ? 2 : 1) * (last > 1 ? (double)rows->kernel + 4 : 1);
     if (p->lanes > 1 && held > ARENA)
         w.times[GATHER] = made * (double)(columns->size * p->lanes);
     w.times[DOWN] = last > 0 ? l->rows * (double)rows->kernel * read : 0;
@@ -399,8 +399,8 @@ static work work_of_runs(const load *l)
                    [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of rows,
- * lanes and runs, as each names its work; of values, codes and sums. */
+/* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of
+ * rows, lanes and runs, as each names its work; of values, codes and sums. */
 static const float prices[][KINDS][MOST_WORK] = {
     {{400, 3.2f, 0.72f, 1.2f, 0.61f, 1.7f, 9.5f, 0.79f, 0.82f, 0.21f},
      {540, 8.1f, 0.76f, 2.4f, 1.8f, 2.9f, 38, 2, 1.1f, 0.24f},
