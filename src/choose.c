@@ -300,16 +300,16 @@ static work work_of_rows(const load *l)
         outer *= a + 1 < last ? (double)p->axis[a].out * (double)p->axis[a].kernel : 1;
         cells *= (double)p->axis[a].size;
     }
+    const double made = last > 1 ? outer * (double)rows->size : cells; /* rows of x */
     /* Pixels of which few windows fit the arena go in pieces. */
     const double held = (double)(p->lanes * l->core) * (double)columns->kernel *
-                        (l->kind == CODES ? 2 : 1) * (last > 1 ? (double)(rows->kernel + 4) : 1);
+                        (l->kind == CODES ? 2 : 1) * (last > 1 ? (double)rows->kernel + 4 : 1);
     if (p->lanes > 1 && held > ARENA)
-        w.times[GATHER] =
-            (last > 1 ? outer * (double)rows->size : cells) * (double)(columns->size * p->lanes);
+        w.times[GATHER] = made * (double)(columns->size * p->lanes);
     w.times[DOWN] = last > 0 ? l->rows * (double)rows->kernel * read : 0;
-    w.times[OUTER] = last > 1 ? outer * (double)rows->size * read : 0;
+    w.times[OUTER] = last > 1 ? made * read : 0;
     if (l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN)
-        w.times[CONVERT] = cells * read;
+        w.times[CONVERT] = made * read;
     if (way_across(l) == CHANNELS)
         w.times[PIXEL] = l->windows * vectors_of_pixel(l) * (double)columns->kernel;
     else if (way_across(l) == TURNED) {
@@ -399,18 +399,18 @@ static work work_of_runs(const load *l)
                    [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of rows,
- * lanes and runs, as each names its work; of values, codes and sums. */
+/* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of
+ * rows, lanes and runs, as each names its work; of values, codes and sums. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{560, 3.2f, 0.67f, 1.2f, 0.87f, 1.7f, 9.9f, 0.62f, 0.82f, 0.21f},
-     {550, 7.2f, 0.77f, 2.9f, 1.8f, 3.1f, 24, 1.6f, 0.92f, 0.29f},
-     {470, 5.3f, 0.59f, 1.6f, 0.5f, 0.67f, 13, 1.6f, 1.1f, 0.25f}},
-    {{690, 1.2f, 0.45f, 3.4f, 0.5f, 1.6f, 3.7f, 2.5f, 3, 0},
-     {580, 4.8f, 0.63f, 6.6f, 1.1f, 2, 4.7f, 2.7f, 5.2f, 0},
-     {990, 0.023f, 0.44f, 4.7f, 0.49f, 2.1f, 12, 5.7f, 3, 0}},
-    {{63, 19, 19, 0.58f, 0, 0, 0, 0, 0, 0},
-     {37, 29, 12, 0.43f, 0, 0, 0, 0, 0, 0},
-     {230, 61, 30, 0.56f, 0, 0, 0, 0, 0, 0}},
+    {{400, 3.2f, 0.72f, 1.2f, 0.61f, 1.7f, 9.5f, 0.79f, 0.82f, 0.21f},
+     {540, 8.1f, 0.76f, 2.4f, 1.8f, 2.9f, 38, 2, 1.1f, 0.24f},
+     {720, 6.3f, 0.61f, 1.4f, 0.42f, 1.1f, 13, 1.2f, 0.92f, 0.4f}},
+    {{450, 1.2f, 0.45f, 3.2f, 0.5f, 1.6f, 4.5f, 2.5f, 3.4f, 0},
+     {580, 4.1f, 0.63f, 8.6f, 0.67f, 2, 6.1f, 2.6f, 4.6f, 0},
+     {580, 0.023f, 0.42f, 5.2f, 0.63f, 1.7f, 12, 7.4f, 3, 0}},
+    {{54, 25, 13, 0.45f, 0, 0, 0, 0, 0, 0},
+     {39, 49, 14, 0.43f, 0, 0, 0, 0, 0, 0},
+     {300, 57, 32, 0.56f, 0, 0, 0, 0, 0, 0}},
 };
 
 static double cost_of(const load *l, int engine, work w)

@@ -25,6 +25,33 @@ static inline void run_passes(tarn_engine_pass *run, const tarn_problem *p, cons
         run(p, t, begin, end, ops, TARN_DX, TARN_DY);
 }
 
+/* Terms of sums, and means, in f64 or f32: as row operations have them. */
+static inline void make_terms(const tarn_row_ops *ops, bool wide, tarn_dtype dtype, void *to,
+                              const void *from, int64_t n)
+{
+    if (wide)
+        ops->terms_f64[dtype](to, from, n);
+    else
+        ops->terms_f32[dtype](to, from, n);
+}
+
+static inline void make_means(const tarn_row_ops *ops, bool wide, tarn_dtype dtype, void *to,
+                              const void *sums, const void *divisors, int64_t step, int64_t n)
+{
+    if (wide)
+        ops->means_f64[dtype](to, sums, divisors, step, n);
+    else
+        ops->means_f32[dtype](to, sums, divisors, step, n);
+}
+
+/* A divisor of means. */
+static inline void put_one_divisor(bool wide, void *to, int64_t divisor)
+{
+    const float single = (float)divisor;
+    const double twice = (double)divisor;
+    memcpy(to, wide ? (const void *)&twice : &single, wide ? sizeof twice : sizeof single);
+}
+
 tarn_engine tarn_engine_forward; /* max, min, avg: values, winners, indices, JVP (rule `first`) */
 tarn_engine tarn_engine_lanes;   /* the same */
 tarn_engine tarn_engine_long;    /* the same */

@@ -8,10 +8,8 @@ static void fold_lists(forward_state *s, forward_row row, forward_row to, const 
                        int64_t channels);
 static void fold_turned(forward_state *s);
 static void fold_stride2(const forward_state *s, int64_t n);
-static void fold_pixels(const forward_plan *plan, forward_row row, forward_row to, int64_t channels,
-                        int64_t outputs);
-static void fold_pixels_to_y(const forward_plan *plan, forward_row row, forward_row to,
-                             int64_t outputs);
+static void fold_pixels(const forward_plan *plan, forward_row row, forward_row to, int64_t to_step,
+                        int64_t channels, int64_t outputs);
 static void fold_row(forward_state *s, const forward_job *job, int r);
 
 /* All rows that wait, from s->down to s->across; values go to y itself if the plan says so. */
@@ -43,14 +41,15 @@ static void fold_row(forward_state *s, const forward_job *job, int r)
 {
     const forward_plan *plan = &s->plan;
     forward_row row = down_row(s, job->slot + r), to = across_row(s, job->slot + r);
+    int64_t step = plan->channels; /* of y, which may have more */
     if (plan->writes_y)
         to.values = job->written[WRITE_Y] + r * plan->written_step[WRITE_Y];
+    if (plan->writes_y && !plan->codes)
+        step = plan->p->stride[TARN_Y][plan->p->spatial - 1];
     if (plan->across == ACROSS_SLIDE)
         slide(s, row, to, plan->pitch, job->outputs * plan->channels);
-    else if (plan->across == ACROSS_PIXELS && plan->writes_y && !plan->codes)
-        fold_pixels_to_y(plan, row, to, job->outputs);
     else if (plan->across == ACROSS_PIXELS)
-        fold_pixels(plan, row, to, plan->channels, job->outputs);
+        fold_pixels(plan, row, to, step, plan->channels, job->outputs);
     else
         fold_lists(s, row, to, job, plan->channels);
 }
@@ -216,22 +215,11 @@ static void slide_and_pick(const forward_state *s)
 
 /* ---- Pixels --------------------------------------------------------------------------------- */
 
-static void fold_pixels(const forward_plan *plan, forward_row row, forward_row to, int64_t channels,
-                        int64_t outputs)
+static void fold_pixels(const forward_plan *plan, forward_row row, forward_row to, int64_t to_step,
+                        int64_t channels, int64_t outputs)
 {
     const tarn_axis *axis = plan->columns;
-    fold_taps(plan, to, channels, row, 0, 1, axis->kernel,
-              step_between(axis->kernel, axis->dilation, channels),
-              step_between(outputs, axis->stride, channels), channels, outputs);
-}
-
-/* The pixels of y need not follow each other: it may have more channels. */
-static void fold_pixels_to_y(const forward_plan *plan, forward_row row, forward_row to,
-                             int64_t outputs)
-{
-    const tarn_axis *axis = plan->columns;
-    int64_t channels = plan->channels, step = plan->p->stride[TARN_Y][plan->p->spatial - 1];
-    fold_taps(plan, to, step, row, 0, 1, axis->kernel,
+    fold_taps(plan, to, to_step, row, 0, 1, axis->kernel,
               step_between(axis->kernel, axis->dilation, channels),
               step_between(outputs, axis->stride, channels), channels, outputs);
 }
@@ -334,7 +322,7 @@ static void fold_turned(forward_state *s)
     if (plan->lists)
         fold_lists(s, s->turned, s->folded, &job, plan->lanes);
     else
-        fold_pixels(plan, s->turned, s->folded, plan->lanes, job.outputs);
+        fold_pixels(plan, s->turned, s->folded, plan->lanes, plan->lanes, job.outputs);
     if (plan->output_pitch == 1)
         return;
     turn_back(s, s->folded.values, false, job.outputs);

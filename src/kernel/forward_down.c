@@ -1,4 +1,5 @@
 /* Down: the rows of x that the windows of an output row read, folded into one row. */
+#include "engines.h"
 #include "forward.h"
 
 static bool is_direct(const forward_state *s, int axis);
@@ -93,10 +94,8 @@ static void convert_elements(forward_state *s, char *to, const char *from, int64
     int width = __builtin_ctz((unsigned)bytes); /* as CORE_I8, ... */
     bool widens = !plan->sums && width != core_width(plan->core);
     const tarn_row_ops *ops = ops_for(plan->ops, n * (plan->sums ? plan->bytes : bytes));
-    if (plan->sums && plan->core == CORE_F32)
-        ops->terms_f32[dtype]((float *)(void *)to, from, n);
-    else if (plan->sums)
-        ops->terms_f64[dtype]((double *)(void *)to, from, n);
+    if (plan->sums)
+        make_terms(ops, plan->core == CORE_F64, dtype, to, from, n);
     else
         s->odd |= ops->key[plan->key](widens ? s->gathered[1] : to, from, plan->flip, n);
     if (widens)
@@ -117,10 +116,7 @@ static void convert_row(forward_state *s, char *to, const char *from, int64_t n)
         m = min_i64(n - at, SOME);
         if (plan->p->part == COUNT_PART) {
             tarn_count_others((uint8_t *)some, from, &plan->skip, m);
-            if (plan->core == CORE_F32)
-                plan->ops->terms_f32[TARN_U8]((float *)(void *)to, some, m);
-            else
-                plan->ops->terms_f64[TARN_U8]((double *)(void *)to, some, m);
+            make_terms(plan->ops, plan->core == CORE_F64, TARN_U8, to, some, m);
         } else {
             tarn_replace_skipped(some, from, &plan->skip, m);
             convert_elements(s, to, some, m);

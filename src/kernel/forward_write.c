@@ -1,4 +1,5 @@
 /* Write: a folded row becomes results: values, saved winners, indices, tangents. */
+#include "engines.h"
 #include "forward.h"
 
 static void write_means(forward_state *s, const forward_job *job, const char *sums, int rows);
@@ -53,13 +54,8 @@ static void divide_rows(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
     char *sums = s->across.values;
-    int64_t n = elements_of_rows(s);
-    if (plan->core == CORE_F32)
-        plan->write_ops->means_f32[TARN_F32](sums, (const float *)(const void *)sums,
-                                             (const float *)(const void *)s->divisors, 0, n);
-    else
-        plan->write_ops->means_f64[TARN_F64](sums, (const double *)(const void *)sums,
-                                             (const double *)(const void *)s->divisors, 0, n);
+    make_means(plan->write_ops, plan->core == CORE_F64, plan->p->dtype, sums, sums, s->divisors, 0,
+               elements_of_rows(s));
     copy_rows(s, job);
 }
 
@@ -78,18 +74,6 @@ static bool is_saved_at_once(const forward_state *s, const forward_job *job)
     bool has_values = !job->written[WRITE_Y] || plan->writes_y || plan->copies_y;
     return has_values && job->written[WRITE_SAVED] && !job->written[WRITE_OTHER] && !job->empty &&
            !plan->has_empty && rows_follow(s, job, WRITE_SAVED);
-}
-
-static void write_job(forward_state *s, const forward_job *job);
-
-void tarn_forward_write(forward_state *s)
-{
-    const forward_plan *plan = &s->plan;
-    if (plan->copies_y && !plan->native && plan->has_y)
-        plan->write_ops->unkey[plan->key](s->across.values, s->across.values, plan->flip,
-                                          elements_of_rows(s));
-    for (int k = 0; k < s->jobs; k++)
-        write_job(s, &s->job[k]);
 }
 
 static void write_job(forward_state *s, const forward_job *job)
@@ -120,6 +104,16 @@ static void write_job(forward_state *s, const forward_job *job)
             row.place[which] += (uint64_t)plan->p->axis[plan->row_axis].stride *
                                 s->places.step[which][plan->row_axis];
     }
+}
+
+void tarn_forward_write(forward_state *s)
+{
+    const forward_plan *plan = &s->plan;
+    if (plan->copies_y && !plan->native && plan->has_y)
+        plan->write_ops->unkey[plan->key](s->across.values, s->across.values, plan->flip,
+                                          elements_of_rows(s));
+    for (int k = 0; k < s->jobs; k++)
+        write_job(s, &s->job[k]);
 }
 
 /* ---- Rows of results, which need not be contiguous ------------------------------------------ */
@@ -182,9 +176,9 @@ static int64_t counted_columns(const forward_plan *plan, int64_t o)
 /* n of them. */
 static void set_divisor(const forward_plan *plan, char *to, int64_t divisor, int64_t n)
 {
-    float single = (float)max_i64(divisor, 1);
-    double wide = (double)max_i64(divisor, 1);
-    forward_fill(to, plan->core == CORE_F32 ? (void *)&single : (void *)&wide, plan->bytes, n);
+    char one[sizeof(double)];
+    put_one_divisor(plan->core == CORE_F64, one, max_i64(divisor, 1));
+    forward_fill(to, one, plan->bytes, n);
 }
 
 static void set_divisors(forward_state *s, const forward_job *job)
@@ -228,13 +222,8 @@ static void write_means(forward_state *s, const forward_job *job, const char *su
     set_divisors(s, job);
     int64_t n = rows * job->outputs * plan->channels, step = !s->one_divisor;
     char *row = begin_row(s, job, WRITE_Y);
-    if (plan->core == CORE_F32)
-        plan->write_ops->means_f32[plan->result](row, (const float *)(const void *)sums,
-                                                 (const float *)(const void *)s->divisors, step, n);
-    else
-        plan->write_ops->means_f64[plan->result](row, (const double *)(const void *)sums,
-                                                 (const double *)(const void *)s->divisors, step,
-                                                 n);
+    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums, s->divisors, step,
+               n);
     end_row(s, job, WRITE_Y, row);
 }
 

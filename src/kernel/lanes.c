@@ -237,11 +237,6 @@ static void run_lanes(lanes_state *s, const lanes_plan *plan, int64_t lo, int64_
     run_boxes(s, plan, &all);
 }
 
-static bool may_be_banded(const tarn_axis *axis)
-{
-    return !axis->adaptive && axis->out > 1;
-}
-
 /* Into how many bands each of `planes` planes of `rows` windows is cut: so that lanes are filled,
  * and bands share little. */
 static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, int64_t width)
@@ -249,7 +244,8 @@ static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, 
     int64_t best = 1,
             extent_less_stride = max_i64((axis->kernel - 1) * axis->dilation + 1 - axis->stride, 0);
     double least = 0;
-    for (int64_t bands = 1; bands <= min_i64(width, rows); bands++) {
+    int64_t most = axis->adaptive || axis->out == 1 ? 1 : min_i64(width, rows);
+    for (int64_t bands = 1; bands <= most; bands++) {
         int64_t height = (rows + bands - 1) / bands, used = (rows + height - 1) / height;
         int64_t batches = (planes * used + width - 1) / width;
         double cost = (double)batches * (double)(height * axis->stride + extent_less_stride);
@@ -257,8 +253,6 @@ static int64_t count_bands(const tarn_axis *axis, int64_t planes, int64_t rows, 
             least = cost;
             best = used;
         }
-        if (!may_be_banded(axis))
-            break;
     }
     return best;
 }

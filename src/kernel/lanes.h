@@ -45,8 +45,8 @@ typedef struct lanes_list {
 } lanes_list;
 
 /* Windows [first,first+n) of a box along the last axis that have the same taps, which exist, and of
- * which as many are counted [A2]: that of the first lies `at` bytes from where the row's are counted
- * from, those of the others `step` bytes on. */
+ * which as many are counted [A2]. Those of the first begin `at` bytes from where the row's are
+ * counted from, each of the others' `step` bytes on. */
 typedef struct lanes_run {
     int64_t first, n, at, step;
     int32_t lo, hi, counted;

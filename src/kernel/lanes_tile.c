@@ -1,5 +1,6 @@
 /* The engine "lanes", a box of outputs: fill the tile, fold windows, write. See lanes.h for the
  * idea. */
+#include "engines.h"
 #include "lanes.h"
 
 static void set_cells(lanes_state *s, lanes_box *box);
@@ -12,8 +13,6 @@ static void turn_values_back(lanes_state *s, const lanes_box *box);
 static void turn_codes_back(lanes_state *s, const lanes_box *box);
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index);
 static void fold_means(lanes_state *s, const int64_t *o);
-static void divide(const lanes_plan *plan, char *to, const char *sums, const char *divisors,
-                   int64_t step, int64_t n);
 
 void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
 {
@@ -416,8 +415,8 @@ static void fold_long(lanes_state *s, const tarn_lane_row *window, int64_t most,
             row.divides = false;
             sum_in_pieces(s, &row, most, lo, hi);
             if (window->divides)
-                divide(plan, to, s->staging, plan->bytes == 4 ? (const void *)&single : &wide, 0,
-                       lanes);
+                make_means(plan->ops, plan->bytes == 8, plan->p->dtype, to, s->staging,
+                           plan->bytes == 4 ? (const void *)&single : &wide, 0, lanes);
             else
                 memcpy(to, s->staging, (size_t)(lanes * plan->bytes));
         }
@@ -553,13 +552,6 @@ static int64_t counted_before(const lanes_state *s, const lanes_lane *lane, cons
     return counted;
 }
 
-static void put_divisor(const lanes_state *s, int64_t divisor, char *to)
-{
-    float single = (float)divisor;
-    double wide = (double)divisor;
-    memcpy(to, s->plan->bytes == 4 ? (void *)&single : (void *)&wide, (size_t)s->plan->bytes);
-}
-
 /* Divisors of the window k of a row, of which so many taps count on the last axis, for each lane;
  * returns whether they are the same. `before` is what counts on the other axes, by lane. */
 static bool set_divisors(lanes_state *s, const int64_t *before, const int64_t *o, int64_t k,
@@ -570,21 +562,11 @@ static bool set_divisors(lanes_state *s, const int64_t *before, const int64_t *o
     bool same = true, line = plan->banded && p->spatial == 1;
     for (int n = 0; n < (plan->banded ? plan->width : 1); n++) {
         int64_t counted = line ? counted_on(p, 0, s->lane[n].start + o[0] + k) : columns;
-        put_divisor(s, p->divisor > 0 ? p->divisor : before[n] * counted,
-                    s->staging + n * plan->bytes);
+        put_one_divisor(plan->bytes == 8, s->staging + n * plan->bytes,
+                        p->divisor > 0 ? p->divisor : before[n] * counted);
         same &= memcmp(s->staging, s->staging + n * plan->bytes, (size_t)plan->bytes) == 0;
     }
     return same;
-}
-
-static void divide(const lanes_plan *plan, char *to, const char *sums, const char *divisors,
-                   int64_t step, int64_t n)
-{
-    const void *from = sums, *by = divisors;
-    if (plan->bytes == 4)
-        plan->ops->means_f32[plan->p->dtype](to, from, by, step, n);
-    else
-        plan->ops->means_f64[plan->p->dtype](to, from, by, step, n);
 }
 
 /* The windows of a row, divided as they are summed. */
@@ -625,8 +607,9 @@ static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, i
         bool same = set_divisors(s, before, o, k, run->counted);
         int64_t some = same && follow ? n * plan->lanes : same ? plan->lanes : plan->width;
         for (int64_t i = 0; i < n * plan->lanes; i += some)
-            divide(plan, to + (follow ? i * plan->element : i / plan->lanes * step),
-                   sums + i * plan->bytes, s->staging, !same, some);
+            make_means(plan->ops, plan->bytes == 8, p->dtype,
+                       to + (follow ? i * plan->element : i / plan->lanes * step),
+                       sums + i * plan->bytes, s->staging, !same, some);
         to += n * step;
         sums += n * plan->lanes * plan->bytes;
     }

@@ -224,14 +224,6 @@ static void sum_first_axis(const long_state *s, const tarn_row_ops *ops, const c
                                               .to = to});
 }
 
-static void set_terms(const long_state *s, const char *from, int64_t n, char *to)
-{
-    if (s->bytes == 4)
-        s->ops->terms_f32[s->p->dtype]((float *)(void *)to, from, n);
-    else
-        s->ops->terms_f64[s->p->dtype]((double *)(void *)to, from, n);
-}
-
 /* [S2] n columns, folded over axes [0,a] to the row `to` of scratch; those behind it are for sums
  * that wait. */
 static void fold_down(const long_state *s, int a, const char *from, int64_t n, char *to)
@@ -254,7 +246,8 @@ static void fold_down(const long_state *s, int a, const char *from, int64_t n, c
         if (a > 0)
             fold_down(s, a - 1, from + span_at(taps, j) * step, n, top);
         else
-            set_terms(s, from + (j - taps->lo) * taps->step * step, n, top);
+            make_terms(s->ops, s->bytes == 8, p->dtype, top,
+                       from + (j - taps->lo) * taps->step * step, n);
         for (int pops = take_in(j, 0, taps->lo, j + 1 == taps->hi, &waiting); pops > 0; pops--) {
             const void *both[] = {top - row, top};
             top -= row; /* whole vectors, so that none is added twice */
@@ -290,7 +283,7 @@ static void sum_list(const long_state *s, int64_t column, int64_t k, char *to)
 {
     const tarn_span *taps = &s->taps[s->p->spatial - 1];
     bool exists = column >= taps->lo && column + k <= taps->hi;
-    char other[sizeof(double)];
+    _Alignas(double) char other[sizeof(double)];
     if (s->p->spatial == 1 ? exists : k <= s->piece) {
         sum_columns(s, column, k, to);
         return;
@@ -302,37 +295,21 @@ static void sum_list(const long_state *s, int64_t column, int64_t k, char *to)
         sum_list(s, column, half, to);
     if (right)
         sum_list(s, column + half, k - half, left ? other : to);
-    if (left && right && s->bytes == 4) {
-        float a, b;
-        memcpy(&a, to, sizeof a), memcpy(&b, other, sizeof b);
-        a += b;
-        memcpy(to, &a, sizeof a);
-    } else if (left && right) {
-        double a, b;
-        memcpy(&a, to, sizeof a), memcpy(&b, other, sizeof b);
-        a += b;
-        memcpy(to, &a, sizeof a);
-    }
+    if (left && right)
+        narrowest(s->ops)->add_sums[s->bytes == 8](to, other, 1);
 }
 
 static void run_mean(long_state *s)
 {
     const tarn_problem *p = s->p;
-    char sum[sizeof(double)];
+    _Alignas(double) char sum[sizeof(double)], divisor[sizeof(double)];
     if (p->spatial > 1)
         s->step_count = list_steps(s->steps, s->taps[0].lo, s->taps[0].hi,
                                    s->taps[0].step * p->stride[s->in][0] * p->element_bytes[s->in]);
     sum_list(s, 0, s->taps[p->spatial - 1].n, sum);
-    int64_t divisor = window_divisor(p, s->o);
-    float single = (float)divisor, single_sum;
-    double wide = (double)divisor, wide_sum;
-    if (s->bytes == 4) {
-        memcpy(&single_sum, sum, sizeof single_sum);
-        narrowest(s->ops)->means_f32[p->dtype](output_of(s, s->out), &single_sum, &single, 0, 1);
-    } else {
-        memcpy(&wide_sum, sum, sizeof wide_sum);
-        narrowest(s->ops)->means_f64[p->dtype](output_of(s, s->out), &wide_sum, &wide, 0, 1);
-    }
+    put_one_divisor(s->bytes == 8, divisor, window_divisor(p, s->o));
+    make_means(narrowest(s->ops), s->bytes == 8, p->dtype, output_of(s, s->out), sum, divisor, 0,
+               1);
 }
 
 /* Rows that wait: on each axis as many as a count of its taps has digits, and one; and one more
