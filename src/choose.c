@@ -254,6 +254,16 @@ static double vectors_of_pixel(const load *l)
     return (double)((pixel + piece - 1) / piece);
 }
 
+/* What it takes to turn a vector, in pieces of 16 bytes: each is loaded and stored, and shuffled
+ * once for each binary digit of its number of elements. */
+static double turns_of(const load *l, int64_t vector)
+{
+    double digits = 1;
+    for (int64_t bytes = l->element; bytes < 16; bytes *= 2)
+        digits++;
+    return digits * (double)vector / 16;
+}
+
 /* What an engine does, and how often: of this, prices[] has the cost. */
 enum { MOST_WORK = 10 };
 typedef struct {
@@ -314,7 +324,7 @@ static work work_of_rows(const load *l)
         w.times[PIXEL] = l->windows * vectors_of_pixel(l) * (double)columns->kernel;
     else if (way_across(l) == TURNED) {
         w.times[PIXEL] = l->windows * (double)columns->kernel * (double)l->core / (double)l->vector;
-        w.times[TURN] = l->rows * read;
+        w.times[TURN] = l->rows * read * turns_of(l, l->vector);
     } else {
         bool picked = columns->stride > 2 || p->lanes > 1;
         double from = l->row * (picked ? (double)columns->stride : 1);
@@ -374,9 +384,10 @@ static work work_of_lanes(const load *l)
         if (cells == 0 || (least > 0 && windows * (taps + 2 * cells) >= least))
             continue;
         least = windows * (taps + 2 * cells);
-        w = (work){{[CALL] = 1, [TURNED_VECTOR] = windows * (double)p->lanes}};
+        const double turns = turns_of(l, v);
+        w = (work){{[CALL] = 1, [TURNED_VECTOR] = windows * (double)p->lanes * turns}};
         w.times[TURNED_TAP] = windows * taps;
-        w.times[banded ? LINE + min_i64(p->spatial - 1, 2) : TURN] = windows * cells;
+        w.times[banded ? LINE + min_i64(p->spatial - 1, 2) : TURN] = windows * cells * turns;
     }
     return w;
 }
@@ -402,15 +413,15 @@ static work work_of_runs(const load *l)
 /* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of
  * rows, lanes and runs, as each names its work; of values, codes and sums. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{400, 3.2f, 0.72f, 1.2f, 0.61f, 1.7f, 9.5f, 0.79f, 0.82f, 0.21f},
-     {540, 8.1f, 0.76f, 2.4f, 1.8f, 2.9f, 38, 2, 1.1f, 0.24f},
-     {720, 6.3f, 0.61f, 1.4f, 0.42f, 1.1f, 13, 1.2f, 0.92f, 0.4f}},
-    {{450, 1.2f, 0.45f, 3.2f, 0.5f, 1.6f, 4.5f, 2.5f, 3.4f, 0},
-     {580, 4.1f, 0.63f, 8.6f, 0.67f, 2, 6.1f, 2.6f, 4.6f, 0},
-     {580, 0.023f, 0.42f, 5.2f, 0.63f, 1.7f, 12, 7.4f, 3, 0}},
-    {{54, 25, 13, 0.45f, 0, 0, 0, 0, 0, 0},
-     {39, 49, 14, 0.43f, 0, 0, 0, 0, 0, 0},
-     {300, 57, 32, 0.56f, 0, 0, 0, 0, 0, 0}},
+    {{140, 1.1f, 0.52f, 1.1f, 1.1f, 2.8f, 2.1f, 0.27f, 1, 0.63f},
+     {360, 11, 0.26f, 2.1f, 2.3f, 8.6f, 11, 0.68f, 1.3f, 0.72f},
+     {660, 2.2f, 0.36f, 2.1f, 0.88f, 3.3f, 3.3f, 0.41f, 1.7f, 0.4f}},
+    {{260, 3.5f, 0.43f, 0.18f, 1.5f, 0.12f, 0.44f, 0.47f, 0.39f, 0},
+     {300, 6, 0.58f, 0.7f, 1.2f, 0.26f, 0.74f, 0.84f, 0.38f, 0},
+     {200, 0.012f, 0.34f, 0.66f, 0.81f, 0.2f, 4, 0.93f, 0.82f, 0}},
+    {{150, 35, 15, 0.41f, 0, 0, 0, 0, 0, 0},
+     {39, 66, 15, 0.41f, 0, 0, 0, 0, 0, 0},
+     {110, 98, 49, 0.41f, 0, 0, 0, 0, 0, 0}},
 };
 
 static double cost_of(const load *l, int engine, work w)

@@ -31,7 +31,7 @@ typedef struct tarn_problem {
     double beta;
     double power; /* of lp: at most 2^40 */
     tarn_skips skips;
-    int64_t min_count; /* 0 where nothing is skipped */
+    int64_t min_count;   /* 0 where nothing is skipped */
     char skipped[8];     /* the skipped value, as an element of the dtype */
     tarn_mean_part part; /* only among engines: skipping.c */
 
@@ -91,8 +91,8 @@ static inline int64_t window_divisor(const tarn_problem *problem, const int64_t 
     int64_t count = 1;
     for (int a = 0; a < problem->spatial; a++) {
         tarn_span taps = window_taps(&problem->axis[a], o[a]);
-        count *= problem->count_include_pad ? padded_taps(&problem->axis[a], o[a])
-                                            : taps.hi - taps.lo;
+        count *=
+            problem->count_include_pad ? padded_taps(&problem->axis[a], o[a]) : taps.hi - taps.lo;
     }
     return count;
 }
@@ -158,7 +158,7 @@ typedef void tarn_kernel(const tarn_problem *problem, const tarn_tensors *tensor
 typedef struct tarn_slab {
     /* element [0,...,0] of the plane; NULL where the pass has no such tensor */
     char *base[OPERANDS];
-    int64_t lo, hi;     /* coordinates on the first spatial axis of the written tensor */
+    int64_t lo, hi; /* coordinates on the first spatial axis of the written tensor */
 } tarn_slab;
 
 /* Takes the first slab off the units [*begin,end); `rows` is the units of a plane. False at the

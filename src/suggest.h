@@ -17,7 +17,10 @@ typedef struct tarn_spelling {
         {"float64", "f64"}, {"double", "f64"}, {"float32", "f32"}, {"float", "f32"},               \
         {"single", "f32"}, {"float16", "f16"}, {"half", "f16"}, {"bfloat16", "bf16"},              \
         {"int8", "i8"}, {"uint8", "u8"}, {"byte", "u8"}, {"int16", "i16"}, {"uint16", "u16"},      \
-        {"int32", "i32"}, {"uint32", "u32"}, {"int64", "i64"}, {"uint64", "u64"}
+        {"int32", "i32"}, {"uint32", "u32"}, {"int64", "i64"},                                     \
+    {                                                                                              \
+        "uint64", "u64"                                                                            \
+    }
 
 /* What the word nearest to `word` stands for; NULL if none of the `count` is near. */
 const char *tarn_suggest(const char *word, size_t length, const tarn_spelling *list, int count);

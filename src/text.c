@@ -166,15 +166,13 @@ static tarn_status take_adaptive_window(parser *p)
 
 /* Words of a problem and those of other libraries for them; what takes a value ends at its '='. */
 static const tarn_spelling spellings[] = {
-    TARN_DTYPE_SPELLINGS, {"global", "global"},   {"flat", "flat"},
-    {"ceil", "ceil"},     {"ceil_mode", "ceil"},  {"nopad", "nopad"},
-    {"last", "last"},     {"nhwc", "last"},       {"channels_last", "last"},
-    {"ties", "ties="},    {"div", "div="},        {"divisor", "div="},
-    {"beta", "beta="},    {"power", "p="},        {"norm", "p="},
-    {"kernel", "k"},      {"kernel_size", "k"},   {"stride", "k3s2"},
-    {"strides", "k3s2"},  {"pad", "k3p1"},        {"padding", "k3p1"},
-    {"dilation", "k3e2"}, {"adaptive", "a"},      {"skip", "skip="},
-    {"ignore", "skip="},  {"min_count", "min="}};
+    TARN_DTYPE_SPELLINGS,      {"global", "global"}, {"flat", "flat"},    {"ceil", "ceil"},
+    {"ceil_mode", "ceil"},     {"nopad", "nopad"},   {"last", "last"},    {"nhwc", "last"},
+    {"channels_last", "last"}, {"ties", "ties="},    {"div", "div="},     {"divisor", "div="},
+    {"beta", "beta="},         {"power", "p="},      {"norm", "p="},      {"kernel", "k"},
+    {"kernel_size", "k"},      {"stride", "k3s2"},   {"strides", "k3s2"}, {"pad", "k3p1"},
+    {"padding", "k3p1"},       {"dilation", "k3e2"}, {"adaptive", "a"},   {"skip", "skip="},
+    {"ignore", "skip="},       {"min_count", "min="}};
 
 static tarn_status unknown_word(const parser *p)
 {

@@ -81,14 +81,14 @@ typedef struct mean_walk {
     bool past, direct;     /* results go past the caches; to the tensor without a detour */
     int64_t quotient_rows;
     char *few, *many, *sums, *tail, *whole, *result;
-    char *divisors;        /* of each element of a row of windows */
-    int64_t *taps;         /* of each window of a row, on the last axis */
-    int64_t divided_by;    /* taps on the outer axes that `divisors` are made for; -1: none */
-    int first;             /* axis of the problem: 1 behind planes */
+    char *divisors;     /* of each element of a row of windows */
+    int64_t *taps;      /* of each window of a row, on the last axis */
+    int64_t divided_by; /* taps on the outer axes that `divisors` are made for; -1: none */
+    int first;          /* axis of the problem: 1 behind planes */
     int64_t turned_windows, turned_row; /* of a plane, and elements of a row of cells */
     int64_t turned_rows, turned_first;  /* that are in scratch at a time, and the first of them */
     int64_t reserved;                   /* scratch bytes for turned planes */
-    tarn_problem turned;                            /* planes in scratch, as lanes */
+    tarn_problem turned;                /* planes in scratch, as lanes */
     _Alignas(64) char scratch[SCRATCH_BYTES];
 } mean_walk;
 

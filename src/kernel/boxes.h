@@ -95,7 +95,7 @@ static inline void join_rows(const tarn_problem *p, const box *all, int operand,
 /* ---- Small planes --------------------------------------------------------------------------- */
 
 enum {
-    SMALL_PLANE = 600, /* cells, or results, of planes of which a box has several */
+    SMALL_PLANE = 600,   /* cells, or results, of planes of which a box has several */
     LANES_TOGETHER = 128 /* interleaved planes, at most */
 };
 

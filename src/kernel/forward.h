@@ -62,19 +62,19 @@ typedef struct forward_plan {
     bool codes;                       /* extremes with winners */
     bool look_up;                     /* values are taken from x, by their winners */
     bool direct;                      /* rows of x can be folded where they lie */
-    bool strided;      /* ... pixel by pixel, as they are but some of the channels */
-    bool picks;        /* ACROSS_SLIDE: windows begin `stride` pixels apart */
-    bool lists;        /* ACROSS_TURNED: each window is a list of its own */
-    bool has_y;        /* values are asked for */
-    bool writes_y;     /* across stores to y itself */
-    bool divides_rows; /* sums become means in place, and are copied then */
-    bool native;       /* keys, or terms of sums, are the elements themselves */
-    bool copies_y;     /* rows of values are copied to y, all at once */
-    bool blocks;       /* several output rows may be folded down at once */
-    bool gathers;      /* some rows in memory are not contiguous, or written past the caches */
-    bool past_caches;  /* y is so large that it goes past the caches */
-    bool has_missing;  /* sums: windows may reach into the padding, on the axes before the last */
-    bool has_empty;    /* windows may lie in the padding altogether, on the last axis */
+    bool strided;                     /* ... pixel by pixel, as they are but some of the channels */
+    bool picks;                       /* ACROSS_SLIDE: windows begin `stride` pixels apart */
+    bool lists;                       /* ACROSS_TURNED: each window is a list of its own */
+    bool has_y;                       /* values are asked for */
+    bool writes_y;                    /* across stores to y itself */
+    bool divides_rows;                /* sums become means in place, and are copied then */
+    bool native;                      /* keys, or terms of sums, are the elements themselves */
+    bool copies_y;                    /* rows of values are copied to y, all at once */
+    bool blocks;                      /* several output rows may be folded down at once */
+    bool gathers;     /* some rows in memory are not contiguous, or written past the caches */
+    bool past_caches; /* y is so large that it goes past the caches */
+    bool has_missing; /* sums: windows may reach into the padding, on the axes before the last */
+    bool has_empty;   /* windows may lie in the padding altogether, on the last axis */
     tarn_core core;
     tarn_dtype result;   /* of means */
     tarn_skip_rule skip; /* if taps are skipped */

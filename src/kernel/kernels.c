@@ -34,8 +34,9 @@ enum {
     DECLARE_WIDE_FLOATS(kernel) DECLARE(kernel, f16) DECLARE(kernel, bf16)
 #define DECLARE_INTEGERS(kernel)                                                                   \
     DECLARE(kernel, i8)                                                                            \
-    DECLARE(kernel, u8) DECLARE(kernel, i16) DECLARE(kernel, u16) DECLARE(kernel, i32)             \
-        DECLARE(kernel, u32) DECLARE(kernel, i64) DECLARE(kernel, u64)
+    DECLARE(kernel, u8)                                                                            \
+    DECLARE(kernel, i16) DECLARE(kernel, u16) DECLARE(kernel, i32) DECLARE(kernel, u32)            \
+        DECLARE(kernel, i64) DECLARE(kernel, u64)
 
 /* ---- The specification ---------------------------------------------------------------------- */
 

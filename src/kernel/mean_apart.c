@@ -141,8 +141,8 @@ bool tarn_means_are_apart(const tarn_problem *p)
 {
     bool apart = p->lanes * p->element_bytes[TARN_GX] >= LEAST_PIXEL;
     for (int a = 0; a < p->spatial; a++)
-        apart &= !tarn_windows_overlap(&p->axis[a]) &&
-                 (p->axis[a].adaptive || p->axis[a].dilation == 1);
+        apart &=
+            !tarn_windows_overlap(&p->axis[a]) && (p->axis[a].adaptive || p->axis[a].dilation == 1);
     return apart;
 }
 

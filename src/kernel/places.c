@@ -35,7 +35,7 @@ void tarn_look_up(const tap_places *places, const place_look_up *l)
                 char *to = l->to + (first + k) * l->bytes;
                 if (vectors)
                     l->ops->indices((int64_t *)(void *)to, taps.narrow, &places->rule, place, row,
-                                 (uint32_t)step, n);
+                                    (uint32_t)step, n);
                 else
                     look_up_run(places, l, taps.wide + k, run, place + (uint64_t)c * channel, step,
                                 to);

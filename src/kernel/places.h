@@ -25,7 +25,7 @@ typedef struct tap_places {
  * without it, they are indices. Windows without a tap have any. */
 typedef struct place_look_up {
     const tarn_row_ops *ops, *code_ops; /* on codes: see narrowest() */
-    int which, width; /* of codes: CORE_I8 ... */
+    int which, width;                   /* of codes: CORE_I8 ... */
     const char *codes, *from;
     char *to;
     int64_t bytes, channels, o, windows;

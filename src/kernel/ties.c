@@ -32,18 +32,18 @@ typedef struct {
 typedef struct {
     const tarn_problem *p;
     const tarn_tie_ops *ops;
-    int64_t bytes;                /* of a sum: f32 or f64 */
-    char *base[OPERANDS];         /* of the plane in hand, or the first of them */
-    int64_t lanes;                /* interleaved planes that go together */
-    bool by_taps;                 /* all windows of a run at a time */
-    bool stacked;                 /* runs are those of planes, */
-    int64_t plane_step[OPERANDS]; /* so many elements apart */
-    int64_t run;                  /* windows of a run, times their lanes, at most */
-    int64_t entry, entries;       /* of the last axis, in hand */
-    int64_t slots;                /* for tops and shares of runs, which are in the arena */
-    int64_t known[SLOTS];         /* the number of the run in a slot; -1: none */
+    int64_t bytes;                  /* of a sum: f32 or f64 */
+    char *base[OPERANDS];           /* of the plane in hand, or the first of them */
+    int64_t lanes;                  /* interleaved planes that go together */
+    bool by_taps;                   /* all windows of a run at a time */
+    bool stacked;                   /* runs are those of planes, */
+    int64_t plane_step[OPERANDS];   /* so many elements apart */
+    int64_t run;                    /* windows of a run, times their lanes, at most */
+    int64_t entry, entries;         /* of the last axis, in hand */
+    int64_t slots;                  /* for tops and shares of runs, which are in the arena */
+    int64_t known[SLOTS];           /* the number of the run in a slot; -1: none */
     int64_t near[TARN_MAX_SPATIAL]; /* windows that read a cell; last axis: runs above a strip */
-    int64_t strip;                /* columns that are done together, row by row */
+    int64_t strip;                  /* columns that are done together, row by row */
     arena room;
 } pass;
 
@@ -56,8 +56,7 @@ static void run_derivatives(const tarn_problem *p, const tarn_tensors *t, int64_
 void tarn_engine_ties(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const tarn_tie_ops *ops)
 {
-    const tarn_tensors values = {
-        .base = {[TARN_X] = t->base[TARN_X], [TARN_Y] = t->base[TARN_Y]}};
+    const tarn_tensors values = {.base = {[TARN_X] = t->base[TARN_X], [TARN_Y] = t->base[TARN_Y]}};
     if (t->base[TARN_Y] && codes_fit(p))
         tarn_engine_forward(p, &values, begin, end, ops->rows);
     else if (t->base[TARN_Y])
@@ -523,9 +522,8 @@ static void give_cells(pass *s, window_run *w, const int64_t *place, int64_t fro
         n = min_i64(s->run / s->lanes, end - from);
         sum_gradients(s, at, 0, w, from, from + n, (char *)sums);
         at[inner] = from;
-        s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_GX, at),
-                                                   s->p->stride[TARN_GX][inner], sums, s->lanes,
-                                                   s->lanes, n);
+        s->ops->rows->write_gradients[s->p->dtype](
+            place_of(s, TARN_GX, at), s->p->stride[TARN_GX][inner], sums, s->lanes, s->lanes, n);
     }
 }
 

@@ -659,12 +659,12 @@ static void start_pass(pass *s, const tarn_problem *p, const tarn_tensors *t,
     s->full = p->dtype == TARN_F64;
     s->exact = false;
     const bool values = !t->base[TARN_GX] && !t->base[TARN_DY];
-    s->bounded = p->op == TARN_LP && ((p->power == 1.0 && (values || !s->full)) ||
-                                      (p->power == 2.0 && !s->full));
+    s->bounded = p->op == TARN_LP &&
+                 ((p->power == 1.0 && (values || !s->full)) || (p->power == 2.0 && !s->full));
     s->any_will_do = s->bounded && values;
     s->shift = s->slope_shift = 0;
-    s->sum[0] = (fold_sum){sizeof(double), ops->rows->sum_pixels[CORE_F64],
-                           ops->rows->sum_run[TARN_F64]};
+    s->sum[0] =
+        (fold_sum){sizeof(double), ops->rows->sum_pixels[CORE_F64], ops->rows->sum_run[TARN_F64]};
     s->best[0] = (fold_sum){sizeof(double), ops->rows->best_pixels[CORE_F64], NULL};
     s->sum[1] = (fold_sum){sizeof(tarn_weight), sum_weights, NULL};
     s->best[1] = (fold_sum){sizeof(double), best_numbers, NULL};

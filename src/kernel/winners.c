@@ -49,8 +49,8 @@ static double pixels_cost(const tarn_problem *p, const winners_cost *of, const t
     return of->cells * (12 / (double)p->lanes + 0.15) + 0.85 * of->taps / lanes_of(p, ops);
 }
 
-/* Boxes have few of many channels. Cells of several phases along the row are joined, in vectors only
- * if there are two of f32. */
+/* Boxes have few of many channels. Cells of several phases along the row are joined, in vectors
+ * only if there are two of f32. */
 static double asked_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
 {
     const tarn_axis *row = &p->axis[p->spatial - 1];
