@@ -36,7 +36,8 @@ static uint64_t at_start; /* the state that threads start with */
 static unsigned exchange_x87(uint64_t mxcsr)
 {
 #if defined __x86_64__
-    uint16_t former, control = (uint16_t)(0x340 | (mxcsr >> 13 & 3) << 10 | (mxcsr >> 7 & 0x3f));
+    uint16_t control = (uint16_t)(0x340 | (mxcsr >> 13 & 3) << 10 | (mxcsr >> 7 & 0x3f));
+    uint16_t former = 0; /* sanitizers do not see what assembly writes */
     __asm__ volatile("fnstcw %0; fnclex; fldcw %1" : "=m"(former) : "m"(control));
     return former;
 #else
