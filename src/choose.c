@@ -265,7 +265,7 @@ static double turns_of(const load *l, int64_t vector)
 }
 
 /* What an engine does, and how often: of this, prices[] has the cost. */
-enum { MOST_WORK = 10 };
+enum { MOST_WORK = 11 };
 typedef struct {
     double times[MOST_WORK];
 } work;
@@ -298,7 +298,7 @@ static double shifts_of(int64_t kernel)
  * kept for the windows below, but not for those of outer axes: there, taps multiply. */
 static work work_of_rows(const load *l)
 {
-    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, GATHER };
+    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, GATHER, UNEVEN };
     enum { ARENA = 24 << 10 }; /* bytes */
     const tarn_problem *p = l->problem;
     const int last = p->spatial - 1;
@@ -310,6 +310,9 @@ static work work_of_rows(const load *l)
         outer *= a + 1 < last ? (double)p->axis[a].out * (double)p->axis[a].kernel : 1;
         cells *= (double)p->axis[a].size;
     }
+    for (int a = 0; a <= last; a++) /* windows of other lengths: row by row */
+        if (p->axis[a].adaptive && p->axis[a].out > 1)
+            w.times[UNEVEN] = l->rows;
     const double made = last > 1 ? outer * (double)rows->size : cells; /* rows of x */
     /* Pixels of which few windows fit the arena go in pieces. */
     const double held = (double)(p->lanes * l->core) * (double)columns->kernel *
@@ -413,15 +416,15 @@ static work work_of_runs(const load *l)
 /* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of
  * rows, lanes and runs, as each names its work; of values, codes and sums. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{140, 1.1f, 0.52f, 1.1f, 1.1f, 2.8f, 2.1f, 0.27f, 1, 0.63f},
-     {360, 11, 0.26f, 2.1f, 2.3f, 8.6f, 11, 0.68f, 1.3f, 0.72f},
-     {660, 2.2f, 0.36f, 2.1f, 0.88f, 3.3f, 3.3f, 0.41f, 1.7f, 0.4f}},
-    {{260, 3.5f, 0.43f, 0.18f, 1.5f, 0.12f, 0.44f, 0.47f, 0.39f, 0},
-     {300, 6, 0.58f, 0.7f, 1.2f, 0.26f, 0.74f, 0.84f, 0.38f, 0},
-     {200, 0.012f, 0.34f, 0.66f, 0.81f, 0.2f, 4, 0.93f, 0.82f, 0}},
-    {{150, 35, 15, 0.41f, 0, 0, 0, 0, 0, 0},
-     {39, 66, 15, 0.41f, 0, 0, 0, 0, 0, 0},
-     {110, 98, 49, 0.41f, 0, 0, 0, 0, 0, 0}},
+    {{160, 1.3f, 0.54f, 1.1f, 1.1f, 2.6f, 0.73f, 0.32f, 1.1f, 0.51f, 49},
+     {360, 8.9f, 0.35f, 2.5f, 2.1f, 7, 10, 0.82f, 1.3f, 0.59f, 50},
+     {620, 2.5f, 0.45f, 1.8f, 0.86f, 2.7f, 2.9f, 0.59f, 1.7f, 0.4f, 49}},
+    {{280, 2.9f, 0.44f, 0.22f, 1.2f, 0.14f, 0.44f, 0.49f, 0.38f, 0, 0},
+     {270, 5.3f, 0.6f, 0.6f, 1.2f, 0.26f, 0.7f, 0.79f, 0.46f, 0, 0},
+     {270, 0.023f, 0.37f, 0.79f, 0.76f, 0.22f, 4, 0.96f, 0.74f, 0, 0}},
+    {{56, 27, 14, 0.44f, 0, 0, 0, 0, 0, 0, 0},
+     {39, 57, 21, 0.49f, 0, 0, 0, 0, 0, 0, 0},
+     {150, 98, 44, 0.42f, 0, 0, 0, 0, 0, 0, 0}},
 };
 
 static double cost_of(const load *l, int engine, work w)
