@@ -352,8 +352,36 @@ static void test_merged_axes(void)
     }
 }
 
+/* Sums of 16 bits wait in a list until their plane is done: of several planes, and many channels,
+ * more than it has room for. */
+static void test_planes_of_many_channels(void)
+{
+    enum { PLANES = 4, CHANNELS = 431, CELLS = 12 * 8 * 7, WINDOWS = 2 };
+    static uint16_t x[PLANES * CHANNELS * CELLS], gx[2][PLANES * CHANNELS * CELLS];
+    static uint16_t y[PLANES * CHANNELS * WINDOWS], gy[PLANES * CHANNELS * WINDOWS];
+    static int32_t saved[PLANES * CHANNELS * WINDOWS];
+    tarn_pool pool;
+    tarn_view view;
+    for (int k = 0; k < PLANES * CHANNELS * CELLS; k++)
+        x[k] = (uint16_t)(k * 7919 % 0x7000);
+    for (int k = 0; k < PLANES * CHANNELS * WINDOWS; k++)
+        gy[k] = (uint16_t)(k * 104729 % 0x7000);
+    GOOD(tarn_problem_parse("max d3 k7s4 f16 4x431x12x8x7 last", &pool, &view, &error));
+    for (int fast = 0; fast < 2; fast++) {
+        tarn_options options = tarn_options_default();
+        tarn_plan *plan;
+        options.isa = fast ? 0 : TARN_ISA_SPEC;
+        GOOD(tarn_plan_create(&plan, &pool, &view, &options, &error));
+        GOOD(tarn_forward(plan, x, y, saved, &error));
+        GOOD(tarn_vjp(plan, x, saved, gy, gx[fast], &error));
+        tarn_plan_destroy(plan);
+    }
+    CHECK(memcmp(gx[0], gx[1], sizeof gx[0]) == 0, "gradients of %d planes", PLANES);
+}
+
 int main(void)
 {
+    test_planes_of_many_channels();
     test_skipped_numbers();
     test_skipped_zeros();
     test_vanishing_tangent();

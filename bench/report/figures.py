@@ -80,7 +80,7 @@ def headline(names):
         problems = len(there(row.over("torch") for row in of_pass(rows, "fwd") if row.dtype == "f32"))
         yield f"**{found['fwd'][2]} times as fast as PyTorch forward, {found['bwd'][2]} times backward, " \
               f"{found['step'][2]} times in a training step**: geometric means of {problems} random f32 problems,\n" \
-              f"one thread, {facts['cpu'].split(' (')[0]}. Over all dtypes, {lost} of {compared} comparisons with the faster of " \
+              f"one thread, {re.sub(r' [(].*?[)]', '', facts['cpu'])}. Over all dtypes, {lost} of {compared} comparisons with the faster of " \
               "PyTorch and oneDNN are lost; [each is named](bench/results/)."
 
 

@@ -769,7 +769,8 @@ static int64_t most_listed(const scatter_job *j, int64_t *cells)
             n = bounded_product(n, some);
     }
     n = j->join > j->last ? MOST_WINDOWS : max_i64(n, MOST_WINDOWS);
-    return n + (j->numbered && !j->apart ? min_i64(windows, *cells) : 0) + MOST_LANES;
+    int64_t settled = max_i64(min_i64(windows, *cells), MOST_WINDOWS); /* see choose_block() */
+    return n + (j->numbered && !j->apart ? settled : 0) + MOST_LANES;
 }
 
 static bool list_fits(const scatter_job *j)
@@ -842,6 +843,8 @@ static void choose_block(scatter_job *j)
             some = stride > 0 ? min_i64(some, MOST_SPAN / stride) : 1;
         if (next == 0 && j->half && !j->numbered)
             some = min_i64(some, j->boxes);
+        if (next == 0 && j->numbered && !j->apart) /* their cells are settled in one list */
+            some = min_i64(some, MOST_WINDOWS / (n / j->chunk * length(j->channels)));
         if (some < 1 || (some < all && some < 2))
             break;
         j->block_axis = next;
