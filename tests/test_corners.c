@@ -363,9 +363,9 @@ static void test_planes_of_many_channels(void)
     tarn_pool pool;
     tarn_view view;
     for (int k = 0; k < PLANES * CHANNELS * CELLS; k++)
-        x[k] = (uint16_t)(k * 7919 % 0x7000);
+        x[k] = (uint16_t)((unsigned)k * 7919 % 0x7000);
     for (int k = 0; k < PLANES * CHANNELS * WINDOWS; k++)
-        gy[k] = (uint16_t)(k * 104729 % 0x7000);
+        gy[k] = (uint16_t)((unsigned)k * 104729 % 0x7000);
     GOOD(tarn_problem_parse("max d3 k7s4 f16 4x431x12x8x7 last", &pool, &view, &error));
     for (int fast = 0; fast < 2; fast++) {
         tarn_options options = tarn_options_default();
