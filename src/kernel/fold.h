@@ -19,7 +19,7 @@
 
 #include <stdalign.h>
 
-enum { ARENA_BYTES = 40 << 10, MOST_TERMS = 3, LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED };
+enum { ARENA_BYTES = 34 << 10, MOST_TERMS = 3, LONGEST_BLOCK = MOST_SUMMED * MOST_SUMMED };
 
 /* Room for arrays, given back in the opposite order. */
 typedef struct {
