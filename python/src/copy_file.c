@@ -70,14 +70,12 @@ PyObject *copy_file(PyObject *module, PyObject *args)
         path[i] = PyBytes_AsString(name[i]);
     int failed = -1;
     Py_ssize_t size;
-    Py_BEGIN_ALLOW_THREADS
-    size = read_file(path[0], memory.buf, memory.len);
+    Py_BEGIN_ALLOW_THREADS size = read_file(path[0], memory.buf, memory.len);
     if (size < 0)
         failed = 0;
     else if (size > 0 && size <= memory.len && write_file(path[1], path[2], memory.buf, size))
         failed = 2;
-    Py_END_ALLOW_THREADS
-    PyObject *result = NULL;
+    Py_END_ALLOW_THREADS PyObject *result = NULL;
     if (failed < 0)
         result = PyLong_FromSsize_t(size);
     else
