@@ -537,21 +537,15 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 }
 
 /* Where 64-byte vectors gain over 32-byte ones, as measured on random problems (Emerald Rapids and
- * Zen 4). Dense rows of 4 bytes and more are as fast or slower, turned rows need more planes than
- * there are. */
+ * Zen 4). Folds of dense rows of 4 bytes and more are as fast or slower, turned rows need more
+ * planes than there are. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     const load l = load_of(problem, pass, 64);
     if (problem->lanes * l.element >= 64)
         return true;
-    switch (choose_engine(problem, pass, 64).engine) {
-    case ENGINE_FORWARD:
-        return l.core < 4 && way_across(&l) != TURNED;
-    case ENGINE_BACKWARD_WINNERS:
-        return l.element >= 4 && pass == TARN_VJP;
-    default:
-        return true;
-    }
+    return choose_engine(problem, pass, 64).engine != ENGINE_FORWARD ||
+           (l.core < 4 && way_across(&l) != TURNED);
 }
 
 /* The widest row that the mask allows of the engine that is best with such vectors. */
