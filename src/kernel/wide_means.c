@@ -12,8 +12,7 @@ typedef struct small_rule {
     uint64_t bias, large;
 } small_rule;
 
-/* The greatest power of two of which so many sum to less than 2^51, which means_f64 rounds: 0 if
- * there is none. */
+/* The greatest power of two of which so many sum to 2^51 at most: below that, means_f64 rounds. */
 static uint64_t most_of_small(int64_t taps)
 {
     uint64_t most = UINT64_C(1) << 51;
@@ -82,7 +81,7 @@ void tarn_engine_wide_means(const tarn_problem *p, const tarn_tensors *t, int64_
     tarn_slab slab;
     for (int64_t first = begin; first < end; first = begin) {
         const int64_t stop = min_i64(end, begin + some);
-        bool small = rule.large != ~UINT64_C(0);
+        bool small = true;
         while (next_slab(p, t, p->axis[0].out, &begin, stop, &slab))
             small = small && slab_is_small(p, &slab, rule);
         if (small)
