@@ -70,7 +70,7 @@ static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 /* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
 static bool windows_are_inside(const tarn_axis *axis)
 {
-    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 16 };
+    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 26 };
     if (axis->adaptive)
         return true;
     return axis->kernel <= MOST_TAPS && axis->stride <= MOST_STEP && axis->dilation <= axis->size &&
