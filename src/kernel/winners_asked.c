@@ -1,8 +1,7 @@
-/* Cells that ask their windows: planes of one or two axes, few taps, few channels. Cells whose numbers
- * differ by whole strides, a *phase*, have the same taps in windows that differ alike. So a phase is
- * a run of vectors: for each of its taps, in the order of S5, the gradients of those windows whose
- * winner is that tap are added, and nothing of others. No cell is cleared or visited twice, and what
- * won makes no difference to the time it takes.
+/* Cells that ask their windows: one or two axes, few taps, few channels. Cells whose numbers differ
+ * by whole strides, a *phase*, have the same taps in windows that differ alike. So a phase is a run
+ * of vectors: for each of its taps, in the order of S5, the gradients of those windows whose winner
+ * is that tap are added. No cell is cleared, and what won makes no difference to the time it takes.
  *
  * Windows are loaded into a box in scratch, winners as wide as gradients, with those before it
  * that read the same cells. Windows that do not exist have a winner that is no tap. Rows of the box
@@ -62,8 +61,7 @@ static void set_axes(asked_job *j, const range *box)
     }
 }
 
-/* Bytes for each window: its winner and its gradient, sums of each phase of columns, and these as
- * rows of cells. */
+/* Of a window: its winner and gradient, sums of each phase of columns, and these as cells. */
 static int64_t window_bytes(const tarn_problem *p)
 {
     int64_t phases = p->axis[p->spatial - 1].stride;

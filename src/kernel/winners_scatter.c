@@ -46,11 +46,11 @@ struct scatter_job {
     const tarn_problem *p;
     const tarn_row_ops *ops;
     const tarn_slab *slab;
-    int last, join, moving;     /* axes: the first that is joined, and that along which cells go */
-    int lowest;                 /* axis of a block */
-    bool wide, half, alone;     /* f64; 16 bits; no other axis than the last overlaps */
-    bool numbered, apart;       /* 16 bits: sums are in the list, not in a box; and have one term */
-    bool runs, slow, odd, read; /* the last axis overlaps; ...; not tame; the tile has windows */
+    int last, join, moving; /* axes: the first that is joined, and that along which cells go */
+    int lowest;             /* axis of a block */
+    bool wide, half, alone; /* f64; 16 bits; no other axis than the last overlaps */
+    bool numbered, apart;   /* 16 bits: sums are in the list, not in a box; and have one term */
+    bool slow, odd, read;   /* ...; not tame; the tile has windows */
     bool joins[AXES];
     int64_t sum_bytes, room_bytes, taps;
     tarn_axis axis[AXES];
@@ -329,7 +329,7 @@ static void list_row_slowly(scatter_job *j, const char *codes, const char *gy, i
         int64_t column = 0, place = place_of(j, codes, o, &column), other;
         bool first = place != NOWHERE;
         tarn_span windows = {.step = 1, .first = o, .lo = 0, .hi = 1};
-        if (first && j->runs && !j->alone)
+        if (first && !j->alone)
             windows = cell_windows(&j->axis[j->last], column);
         double sum = 0;
         for (int64_t k = windows.lo; k < windows.hi && first; k++) {
@@ -453,16 +453,6 @@ static bool tables_are_known(scatter_job *j)
     return same;
 }
 
-/* Copies what is short without a call, in pieces of which the last may overlap. */
-static inline void copy_short(char *to, const char *from, int64_t bytes)
-{
-    enum { PIECE = 8, MOST = 64 };
-    if (bytes < PIECE || bytes > MOST)
-        memcpy(to, from, (size_t)bytes);
-    for (int64_t k = 0; k < bytes && bytes >= PIECE && bytes <= MOST; k += PIECE)
-        memcpy(to + min_i64(k, bytes - PIECE), from + min_i64(k, bytes - PIECE), PIECE);
-}
-
 /* The elements of a block's windows as they lie, if that is one behind the other; or copied. */
 static const char *read_block(const scatter_job *j, int operand, range block, int64_t channel,
                               char *copy)
@@ -487,7 +477,7 @@ static const char *read_block(const scatter_job *j, int operand, range block, in
         int64_t away = 0;
         for (int a = lowest; a < axes; a++)
             away += at[a] * stride[a];
-        copy_short(to, from + away * bytes, run * bytes);
+        memcpy(to, from + away * bytes, (size_t)(run * bytes));
         to += run * bytes;
     } while (advance(at, n, lowest, axes));
     return copy;
@@ -826,7 +816,8 @@ static bool list_fits(const scatter_job *j)
     return n + 4 * ALIGNMENT <= j->room_bytes && span < MOST_SPAN;
 }
 
-/* Halves what has most cells for its windows, or many channels; false if nothing fits. */
+/* Halves what has most cells for its windows, or many channels: these also where windows would be
+ * read by many tiles; false if nothing fits. */
 static bool cut_tile(scatter_job *j)
 {
     for (int a = 1; a <= j->last; a++)
@@ -958,8 +949,6 @@ static void set_axes(scatter_job *j, const range *box)
             j->stride[k][a] = p->stride[k][a - 1];
         j->taps *= j->axis[a].kernel;
         bool overlaps = tarn_windows_overlap(&j->axis[a]);
-        if (a == j->last)
-            j->runs = overlaps;
         j->joins[a] = overlaps && overlapping > 0 && a < j->last;
         if (j->joins[a] && j->join <= j->last)
             j->lowest = a; /* blocks may have many of one joined axis only */
