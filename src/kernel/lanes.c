@@ -295,8 +295,10 @@ static bool has_whole_box(const lanes_plan *plan)
  * the bands of each of `planes` planes of `rows` rows. */
 static int64_t set_width(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
 {
-    int64_t least_bands = 0;
+    int64_t least_bands = 0, most_lanes = planes * (plan->p->axis[0].adaptive ? 1 : rows);
     lanes_plan least = *plan;
+    while (ops->narrower && most_lanes * plan->element <= ops->narrower->vector_bytes)
+        ops = ops->narrower; /* there is not more work at once */
     for (; ops; ops = ops->narrower) {
         int64_t width = ops->vector_bytes / plan->element;
         int64_t most = count_bands(&plan->p->axis[0], planes, rows, width);
