@@ -228,6 +228,7 @@ typedef struct tarn_lane_row {
     double divisor;
     char *to, *codes; /* the results of the first window */
     int64_t to_step, codes_step;
+    bool saves; /* codes are stored as winners of a byte [M7] */
 } tarn_lane_row;
 
 /* Indices of winners: tap t of a window lies t*weight[0] + t/k*weight[1] + ... behind tap 0, k
@@ -250,6 +251,7 @@ typedef struct tarn_mode_rule {
 
 typedef struct tarn_row_ops {
     int vector_bytes;
+    bool part_lanes; /* the three for lanes take fewer than a vector; of sums, f32 and f64 */
     /* the same with shorter vectors, or NULL: for pixels of few channels */
     const struct tarn_row_ops *narrower;
 
