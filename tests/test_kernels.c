@@ -1480,7 +1480,7 @@ static void sweep_mode(int cases)
         if (n % 8 == 7)
             random_rule(&c, 6, 4);
         else
-            random_window(&c, n % 5 ? 2 : 4);
+            random_window(&c, n % 5 ? 2 : 5);
         for (int a = 0; a < spatial && n % 3; a++)
             c.pool.dilation[a] = 1;
         c.pool.op = TARN_MODE;
