@@ -152,7 +152,8 @@ def check_request(source, request):
         if value not in allowed:
             raise RequestError(f"{name}: {value!r} is none of {', '.join(allowed)}")
     if request.skip is not None and request.skip != "nan" and not (
-            isinstance(request.skip, (int, float)) and math.isfinite(request.skip)):
+            isinstance(request.skip, int) or
+            isinstance(request.skip, float) and math.isfinite(request.skip)):
         raise RequestError(f"skip: {request.skip!r} is neither nan nor a number")
     if request.min_count is not None and (request.skip is None or request.min_count < 0):
         raise RequestError("min_count: goes with skip, and is not negative")
