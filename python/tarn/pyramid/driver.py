@@ -49,10 +49,10 @@ def run(source, out, request, memory, workers, scheduler, resume, overwrite, pro
     plan = make_plan(source, out, request)
     _compressors(request.codec)
     _refuse_nested(source.path, out)
-    header = plan.as_json()
+    header, group = plan.as_json(), _group(plan)
     with _engine(plan, memory, workers, scheduler) as engine:
         with naming(out):
-            if not _prepare(plan, resume, overwrite):
+            if not _prepare(out, group, resume, overwrite):
                 tasks = sum(level.count() for level in plan.levels)
                 return Result(out, _shapes(plan), tasks, 0, time.monotonic() - began)
             journal = journals.Journal(out, header, resume)
@@ -63,7 +63,7 @@ def run(source, out, request, memory, workers, scheduler, resume, overwrite, pro
             refuse_changed(source)
             if resume or scheduler is not None:
                 _sweep(out)
-            _advertise(plan)
+            _advertise(out, group)
         except BaseException:
             journal.close()
             raise
@@ -84,9 +84,9 @@ def _refuse_nested(source, out):
         raise RequestError(f"{out}: lies in the input, or the input in it")
 
 
-def _prepare(plan, resume, overwrite):
+def _prepare(out, group, resume, overwrite):
     """Leaves a folder to work in; False if the pyramid is there already, whole."""
-    out, journal = plan.out, os.path.join(plan.out, journals.NAME)
+    journal = os.path.join(out, journals.NAME)
     if not os.path.lexists(out):
         os.makedirs(out)
         return True
@@ -94,7 +94,7 @@ def _prepare(plan, resume, overwrite):
         return True
     if resume and os.path.exists(os.path.join(out, "zarr.json")):
         with open(os.path.join(out, "zarr.json"), encoding="utf-8") as file:
-            if json.load(file) != _group(plan):
+            if json.load(file) != group:
                 raise RequestError(f"{out}: is whole already, and made otherwise; it is not resumed")
         return False
     if os.path.isdir(out) and not os.listdir(out):
@@ -134,10 +134,10 @@ def _group(plan):
                                   "attributes": {"ome": ome_attributes(plan)}}))
 
 
-def _advertise(plan):
-    path = os.path.join(plan.out, "zarr.json")
+def _advertise(out, group):
+    path = os.path.join(out, "zarr.json")
     with naming(path), whole_file(path) as file:
-        file.write(json.dumps(_group(plan), indent=2).encode())
+        file.write(json.dumps(group, indent=2).encode())
 
 
 def _create_level(plan, number):

@@ -60,7 +60,7 @@ def refuse_changed(source):
 
 
 def _fingerprint(path):
-    """Of the metadata of a zarr array, without attributes, which others may edit; of a file size and time."""
+    """Of the metadata of a zarr array, less attributes, which others may edit; of a file size and time."""
     if os.path.isfile(path):
         status = os.stat(path)
         return f"{status.st_size} {status.st_mtime_ns}"
@@ -94,7 +94,7 @@ def _open_zarr(path):
         return _from_array(path, node, _names_of(node), (), None, (), ())
     attributes = dict(node.attrs)
     ome = attributes.get("ome", attributes)
-    if not ome.get("multiscales"):
+    if not isinstance(ome, dict) or not ome.get("multiscales"):
         inside = ", ".join(sorted(node.keys())[:8])
         raise RequestError(f"{path}: a group without 'multiscales', not an image; name an array or "
                            f"an image inside it ({inside or 'it is empty'})")
@@ -104,6 +104,9 @@ def _open_zarr(path):
 def _from_image(path, group, ome):
     try:
         image = ome["multiscales"][0]
+        if image.get("version") in ("0.1", "0.2", "0.3"):
+            raise RequestError(f"{path}: OME-Zarr {image['version']}; 0.4 and 0.5 are read. Name the "
+                               "array of its first level, and say axes and scale")
         first = image["datasets"][0]
         array = group[first["path"]]
         axes = [dict(a) if isinstance(a, dict) else {"name": a} for a in image["axes"]]
@@ -118,19 +121,31 @@ def _from_image(path, group, ome):
 
 
 def _from_array(path, array, axes, steps, name, transformations, extra):
-    rank = array.ndim
+    if array.dtype.kind not in "biuf":
+        raise RequestError(f"{path}: dtype {array.dtype} is not pooled")
+    return Source(path, "zarr", array.shape, array.dtype.newbyteorder("=").name,
+                  tuple(axes), *_spacing(path, array.ndim, steps), array.chunks, array.shards,
+                  isinstance(open_array(path), Foreign), _fingerprint(path), str(name or _stem(path)),
+                  tuple(transformations), extra)
+
+
+def _spacing(path, rank, steps):
+    """Scale and translation. In another order, or twice, they would mean something else."""
     found = {"scale": (1.0,) * rank, "translation": (0.0,) * rank}
     for step in steps:
         if step.get("type") not in (*found, "identity") or "path" in step:
             raise RequestError(f"{path}: a transformation of type {step.get('type')} is not supported")
         if step["type"] in found:
             found[step["type"]] = tuple(float(v) for v in step[step["type"]])
-    if any(len(numbers) != rank or not all(map(math.isfinite, numbers)) for numbers in found.values()):
-        raise RequestError(f"{path}: a scale or translation is not {rank} numbers")
-    return Source(path, "zarr", array.shape, numpy.dtype(array.dtype).newbyteorder("=").name,
-                  tuple(axes), found["scale"], found["translation"], array.chunks, array.shards,
-                  isinstance(open_array(path), Foreign), _fingerprint(path), name or _stem(path),
-                  tuple(transformations), extra)
+    if [step["type"] for step in steps] not in (
+            [], ["identity"], ["scale"], ["translation"], ["scale", "translation"]):
+        raise RequestError(f"{path}: transformations of a level are a scale, then perhaps a "
+                           "translation")
+    finite = all(len(numbers) == rank and all(map(math.isfinite, numbers))
+                 for numbers in found.values())
+    if not finite or 0 in found["scale"]:
+        raise RequestError(f"{path}: a scale or translation is not {rank} numbers, or a scale is 0")
+    return found["scale"], found["translation"]
 
 
 def _names_of(array):
