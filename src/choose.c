@@ -49,6 +49,14 @@ static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
            (problem->op == TARN_AVG && means_are_exact(problem));
 }
 
+/* Of 64-bit integers, where sums may be exact in f64: that depends on x. */
+static bool wide_means_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    enum { MOST_TAPS = 1 << 30 };
+    return problem->op == TARN_AVG && problem->dtype >= TARN_I64 && pass == TARN_FORWARD &&
+           !problem->skips && taps_of(problem) <= MOST_TAPS;
+}
+
 /* Values, and winners of extremes; counts of taps are sums of f32. */
 static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 {
@@ -62,7 +70,7 @@ static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 /* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
 static bool windows_are_inside(const tarn_axis *axis)
 {
-    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 16 };
+    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 26 };
     if (axis->adaptive)
         return true;
     return axis->kernel <= MOST_TAPS && axis->stride <= MOST_STEP && axis->dilation <= axis->size &&
@@ -506,6 +514,8 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
             return (choice){ENGINE_BACKWARD_WINNERS, "to winners that were saved"};
         return choose_forward(problem, pass, vector);
     case TARN_AVG:
+        if (wide_means_accept(problem, pass))
+            return (choice){ENGINE_WIDE_MEANS, "rows of small numbers, windows of large ones"};
         if (!means_are_exact(problem))
             return (choice){ENGINE_SPEC, "window by window, as sums need more than 52 bits"};
         if (is_backward(pass))
