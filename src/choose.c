@@ -535,8 +535,8 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 }
 
 /* Where 64-byte vectors gain over 32-byte ones, as measured on random problems (Emerald Rapids and
- * Zen 4). Folds of dense rows of 4 bytes and more are as fast or slower but for winners; turned rows
- * need more planes than there are. */
+ * Zen 4). Folds of dense rows of 4 bytes and more are as fast or slower but for winners; turned
+ * rows need more planes than there are. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     const load l = load_of(problem, pass, 64);
