@@ -603,14 +603,14 @@ static int64_t mode_of(const int64_t *tap, int k, const tarn_mode_rule *rule, in
     return rule->skips && counted < rule->min_count ? none : mode;
 }
 
-/* Taps end where nothing may be read, or begin there. */
+/* Taps end where nothing may be read, or begin there; many share memory. */
 static void check_modes(rng *r, const family *f, int width, const memory *m)
 {
     static char expected[MOST_BYTES];
     int64_t bytes = core_bytes((tarn_core)width), n = rng_range(r, 1, 150),
             step = rng_range(r, 1, 2);
     int64_t skipped = rng_range(r, -3, 3), none = rng_range(r, -3, 3);
-    int k = (int)rng_range(r, 0, MOST_MODE_TAPS);
+    int k = (int)rng_range(r, 0, rng_range(r, 0, 3) ? 16 : MOST_MODE_TAPS);
     bool pairs = rng_range(r, 0, 1); /* of taps that are neighbours, such as halving an axis has */
     if (rng_range(r, 0, 3) == 0)
         n = f->ops->vector_bytes / bytes;
@@ -628,7 +628,7 @@ static void check_modes(rng *r, const family *f, int width, const memory *m)
             continue;
         }
         size -= pairs && j + 1 == k ? bytes : 0;
-        row[j] = guarded_place(&m->row[j], (size_t)size, rng_range(r, 0, 1));
+        row[j] = guarded_place(&m->row[j % MOST_ROWS], (size_t)size, rng_range(r, 0, 1));
         fill(r, width, (void *)(uintptr_t)row[j], size, rng_range(r, 0, 7));
     }
     char *to = guarded_place(&m->to, (size_t)(n * bytes), rng_range(r, 0, 1));
