@@ -815,6 +815,11 @@ static void sweep_named(void)
         "max k5s9p4 u8 2x6x70",
         "avg k3s9p1 f32 2x4x4",
         "max k3,3s7,1p1 f32 1x40x70",
+        "max k2s1e64 f32 1x70x80", /* the windows of a cell are far apart, on one axis, or both */
+        "max k1,2s1e1,64 f32 1x3x3000",
+        "max k3s1p1e40,1 f64 7x90x9 last",
+        "max k3s1p1 f32 1x3x40x60 last", /* of few channels, cells ask */
+        "max k2,5s3,1 f16 2x15x30x50 last",
         "max k64,6s1p63,5 f64 1x9x100",
         "avg global f32 1x257x3x2 last",
         "avg a3 f64 1x65x9x9 last",

@@ -399,7 +399,7 @@ static int check_not_negative(PyObject *object, const char *name)
 
 /* Whether a tensor of PyTorch carries a tangent of forward-mode differentiation; -1 with an
  * exception. PyTorch counts its levels from 0 in a private place; if that is gone, it is asked each
- * time. */
+ * time. Below autograd, where a tensor has none, it may answer with a RuntimeError. */
 static int has_tangent(PyObject *object)
 {
     PyObject *module = loaded_module("torch.autograd.forward_ad");
@@ -410,6 +410,10 @@ static int has_tangent(PyObject *object)
     if (none)
         return 0;
     PyObject *pair = PyObject_CallMethod(module, "unpack_dual", "O", object);
+    if (!pair && PyErr_ExceptionMatches(PyExc_RuntimeError)) {
+        PyErr_Clear();
+        return 0;
+    }
     PyObject *tangent = pair ? PySequence_GetItem(pair, 1) : NULL;
     int has = tangent ? tangent != Py_None : -1;
     Py_XDECREF(tangent);

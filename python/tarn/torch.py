@@ -682,10 +682,21 @@ def _named(function, name):
     return function
 
 
+def _settled(value):
+    """The same of plain numbers: torch.compile may hold a size as a symbol, which is no word of a pool."""
+    if isinstance(value, (tuple, list)):
+        return tuple([_settled(entry) for entry in value])
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    return len(range(value)) if value >= 0 else -len(range(-value))
+
+
 def _slide(function, arguments, op, ndim, x, window, return_indices=False):
     """A sliding pool by the operators, unless somebody overrides the function."""
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
+    if _is_compiling():
+        window = _settled(window)
     return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
 
 

@@ -533,6 +533,12 @@ def test_bad_requests(small, options, words):
     assert not (small / "out" / "zarr.json").exists()
 
 
+def test_one_channel_is_enough(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.zeros((1, 1, 1, 8, 8), "u1"))
+    with pytest.raises(RequestError, match="wants time, channel"):
+        write(tmp_path / "x.npy", tmp_path / "out", axes=["t", "c", "channel", "y", "x"])
+
+
 def test_bad_inputs(small):
     with pytest.raises(RequestError, match="no such file"):
         write(small / "y", small / "out")

@@ -57,6 +57,7 @@ def test_transforms(function):
     assert torch.allclose(torch.func.jacfwd(function)(x), torch.func.jacrev(function)(x))
     value, tangent = torch.func.jvp(function, (x,), (torch.ones_like(x),))
     assert value.equal(function(x)) and tangent.shape == value.shape
+    assert torch.func.linearize(function, x)[1](torch.ones_like(x)).equal(tangent)
 
 
 @pytest.mark.parametrize("order", (1, 2, 3))
@@ -121,6 +122,20 @@ def test_compile_without_graph_breaks(dynamic):
         assert x.grad.equal(other.grad)
     with pytest.raises(RuntimeError):
         torch.compile(lambda z: T.max_pool2d(z, 99), fullgraph=True, backend="aot_eager")(x)
+
+
+def test_a_compiled_kernel_may_be_a_size_of_x():
+    def function(z):
+        y = T.max_pool2d(z, kernel_size=[2, z.shape[-1] // 3], padding=(0, 1))
+        return T.avg_pool2d(y, y.size()[2:])
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager", dynamic=True)
+    for size in (9, 14):
+        x = numbers(1, 2, size, size + 1)
+        assert compiled(x).equal(function(x))
+    with pytest.raises((RuntimeError, ValueError), match="padding"):
+        torch.compile(lambda z: T.max_pool2d(z, 2, padding=-1), backend="aot_eager", dynamic=True)(x)
 
 
 def test_modules_are_pytorchs():

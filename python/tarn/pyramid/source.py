@@ -275,7 +275,7 @@ def _check_axes(source, axes):
     kinds = [axis["type"] for axis in axes]
     order = ["time", "channel", "space"]
     ranks = [order.index(kind) if kind in order else 1 for kind in kinds]
-    if ranks != sorted(ranks) or not 2 <= kinds.count("space") <= 3 or len(kinds) > 5 or \
+    if ranks != sorted(ranks) or not 2 <= kinds.count("space") <= 3 or \
             len(kinds) - kinds.count("space") > 2 or kinds.count("time") > 1:
         raise RequestError(f"{source.path}: axes {', '.join(names)}; OME-Zarr wants time, channel, "
                            "then two or three axes of space: say which with axes")
