@@ -111,11 +111,9 @@ static bool lanes_accept(const tarn_problem *problem, tarn_pass pass)
         return false;
     for (int a = 0; a < problem->spatial; a++) {
         const tarn_axis *axis = &problem->axis[a];
-        int64_t extent =
-            axis->adaptive ? axis->kernel + 2 : (axis->kernel - 1) * axis->dilation + 1;
         if (!windows_are_inside(axis))
             return false;
-        cells *= min_i64(extent, axis->size);
+        cells *= cells_of(axis, 1);
         tap_rows *= a + 1 < problem->spatial ? axis->kernel : 1;
         if (cells > INT32_MAX || (!sums && tap_rows > MOST_TAP_ROWS))
             return false;

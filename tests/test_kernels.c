@@ -869,6 +869,7 @@ static void sweep_named(void)
         "avg k16s16 f32 1x32x48",
         "avg k2s2 u8 3x40x40",
         "avg k2s2 i64 3x10x10",
+        "min k3,2,7s4,1,7p0,1,0e1,1,3 i8 1x11x4x29x23 last", /* one window, and nearly the axis */
         "avg k3s2p1 i32 3x10x10",
         "avg global f32 17x16x15",
         "avg global f32 1x3x270",

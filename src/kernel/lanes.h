@@ -24,6 +24,7 @@
 
 #include "places.h"
 #include "row_ops.h"
+#include "tap_limits.h"
 
 enum {
     LANE_ARENA_BYTES = 24 << 10, /* tile and results */
@@ -125,19 +126,6 @@ typedef struct lanes_state {
 void tarn_lanes_run_box(lanes_state *s, lanes_box *box);
 /* ... for a plan, before its first box. */
 void tarn_lanes_begin(lanes_state *s, const lanes_plan *plan);
-
-/* Cells that n windows read at most, with all between them. All windows have the whole axis if few
- * cells are left over: then runs of cells go on over the next axis. */
-static inline int64_t cells_of(const tarn_axis *axis, int64_t n)
-{
-    int64_t cells;
-    if (axis->adaptive) /* with q = whole/windows, window o lies between o*q - 1 and (o+1)*q + 1 */
-        cells = muldiv_ceil(n, axis->whole, axis->windows) + 2;
-    else
-        cells = (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
-    return cells >= (n == axis->out ? axis->size - axis->size / 4 : axis->size) ? axis->size
-                                                                                : cells;
-}
 
 /* Steps `at`, the last of `axes` axes first, through the box of `n` from `from` on; false at its
  * end. */

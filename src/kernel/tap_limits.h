@@ -28,4 +28,17 @@ static inline bool codes_fit(const tarn_problem *problem)
     return tarn_dtype_size(problem->dtype) == 8 || taps_of(problem) < (INT64_C(1) << 32) - kernel;
 }
 
+/* Cells that n windows read at most, with all between them. All windows have the whole axis if few
+ * cells are left over: then runs of cells go on over the next axis. */
+static inline int64_t cells_of(const tarn_axis *axis, int64_t n)
+{
+    int64_t cells;
+    if (axis->adaptive) /* with q = whole/windows, window o lies between o*q - 1 and (o+1)*q + 1 */
+        cells = muldiv_ceil(n, axis->whole, axis->windows) + 2;
+    else
+        cells = (n - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
+    return cells >= (n == axis->out ? axis->size - axis->size / 4 : axis->size) ? axis->size
+                                                                                : cells;
+}
+
 #endif
