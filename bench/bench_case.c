@@ -37,8 +37,8 @@ void *bench_allocate(size_t bytes)
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
 
-/* Random bits for integers, ordinary numbers of both signs for floats: no NaN, no subnormal, which
- * would be another benchmark. */
+/* Random bits for integers, 32 of them at most; ordinary numbers of both signs for floats: no NaN,
+ * no subnormal, which would be another benchmark. */
 static void fill(tarn_view *view, size_t bytes, uint64_t state)
 {
     size_t size = tarn_dtype_size(view->dtype);
@@ -46,6 +46,8 @@ static void fill(tarn_view *view, size_t bytes, uint64_t state)
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         uint64_t bits = state ^ state >> 31;
         double value = (double)(int32_t)(bits >> 32) * 0x1p-31;
+        if (view->dtype >= TARN_I64)
+            bits >>= 32;
         if (view->dtype == TARN_F64)
             memcpy(&bits, &value, sizeof value);
         else if (view->dtype == TARN_F32)

@@ -49,6 +49,14 @@ static bool forward_accepts(const tarn_problem *problem, tarn_pass pass)
            (problem->op == TARN_AVG && means_are_exact(problem));
 }
 
+/* Of 64-bit integers, where sums may be exact in f64: that depends on x. */
+static bool wide_means_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    enum { MOST_TAPS = 1 << 30 };
+    return problem->op == TARN_AVG && problem->dtype >= TARN_I64 && pass == TARN_FORWARD &&
+           !problem->skips && taps_of(problem) <= MOST_TAPS;
+}
+
 /* Values, and winners of extremes; counts of taps are sums of f32. */
 static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 {
@@ -62,7 +70,7 @@ static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 /* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
 static bool windows_are_inside(const tarn_axis *axis)
 {
-    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 16 };
+    enum { MOST_STEP = 1 << 20, MOST_TAPS = 1 << 26 };
     if (axis->adaptive)
         return true;
     return axis->kernel <= MOST_TAPS && axis->stride <= MOST_STEP && axis->dilation <= axis->size &&
@@ -265,7 +273,7 @@ static double turns_of(const load *l, int64_t vector)
 }
 
 /* What an engine does, and how often: of this, prices[] has the cost. */
-enum { MOST_WORK = 11 };
+enum { MOST_WORK = 10 };
 typedef struct {
     double times[MOST_WORK];
 } work;
@@ -298,27 +306,18 @@ static double shifts_of(int64_t kernel)
  * kept for the windows below, but not for those of outer axes: there, taps multiply. */
 static work work_of_rows(const load *l)
 {
-    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, GATHER, UNEVEN };
-    enum { ARENA = 24 << 10 }; /* bytes */
+    enum { CALL, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, PICK };
     const tarn_problem *p = l->problem;
     const int last = p->spatial - 1;
     const tarn_axis *columns = &p->axis[last], *rows = &p->axis[last > 0 ? last - 1 : 0];
     const double read = vectors_of(l, (double)(columns->size * p->lanes));
     double outer = (double)p->planes, cells = (double)p->planes;
-    work w = {{[CALL] = 1, [ROW] = l->rows, [WRITE] = l->rows * vectors_of(l, l->row)}};
+    work w = {{[CALL] = 1, [WRITE] = l->rows * vectors_of(l, l->row)}};
     for (int a = 0; a < last; a++) {
         outer *= a + 1 < last ? (double)p->axis[a].out * (double)p->axis[a].kernel : 1;
         cells *= (double)p->axis[a].size;
     }
-    for (int a = 0; a <= last; a++) /* windows of other lengths: row by row */
-        if (p->axis[a].adaptive && p->axis[a].out > 1)
-            w.times[UNEVEN] = l->rows;
     const double made = last > 1 ? outer * (double)rows->size : cells; /* rows of x */
-    /* Pixels of which few windows fit the arena go in pieces. */
-    const double held = (double)(p->lanes * l->core) * (double)columns->kernel *
-                        (l->kind == CODES ? 2 : 1) * (last > 1 ? (double)rows->kernel + 4 : 1);
-    if (p->lanes > 1 && held > ARENA)
-        w.times[GATHER] = made * (double)(columns->size * p->lanes);
     w.times[DOWN] = last > 0 ? l->rows * (double)rows->kernel * read : 0;
     w.times[OUTER] = last > 1 ? made * read : 0;
     if (l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN)
@@ -329,8 +328,9 @@ static work work_of_rows(const load *l)
         w.times[PIXEL] = l->windows * (double)columns->kernel * (double)l->core / (double)l->vector;
         w.times[TURN] = l->rows * read * turns_of(l, l->vector);
     } else {
-        bool picked = columns->stride > 2 || p->lanes > 1;
+        bool picked = columns->stride > (p->lanes > 1 ? 1 : 2);
         double from = l->row * (picked ? (double)columns->stride : 1);
+        w.times[PICK] = picked ? l->windows : 0;
         w.times[SLIDE] = l->rows * shifts_of(columns->kernel) * vectors_of(l, from);
     }
     return w;
@@ -364,16 +364,14 @@ static double cells_read(const tarn_problem *problem, int64_t most, int64_t firs
  * of a line, a plane or a volume, each at its price. */
 static work work_of_lanes(const load *l)
 {
-    enum { CALL, WINDOW, TAP, TURNED_VECTOR, TURNED_TAP, TURN, LINE };
+    enum { CALL, ROW, TAP, PLAN, TURNED_VECTOR, TURNED_TAP, TURN, LINE };
     enum { TILE_BYTES = 20 << 10 };
     const tarn_problem *p = l->problem;
-    work w = {{[CALL] = 1}};
+    work w = {{0}};
     double least = 0;
-    if (p->lanes * l->element >= 16) {
-        w.times[WINDOW] = l->windows;
-        w.times[TAP] = l->windows * vectors_of_pixel(l) * l->taps;
-        return w;
-    }
+    if (p->lanes * l->element >= 16)
+        return (work){
+            {[CALL] = 1, [ROW] = l->rows, [TAP] = l->windows * vectors_of_pixel(l) * l->taps}};
     for (int64_t v = l->vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
         const int64_t width = v / l->element;
         const bool banded = !p->axis[0].adaptive && p->planes < width && p->axis[0].out > 1;
@@ -388,7 +386,7 @@ static work work_of_lanes(const load *l)
             continue;
         least = windows * (taps + 2 * cells);
         const double turns = turns_of(l, v);
-        w = (work){{[CALL] = 1, [TURNED_VECTOR] = windows * (double)p->lanes * turns}};
+        w = (work){{[PLAN] = 1, [TURNED_VECTOR] = windows * (double)p->lanes * turns}};
         w.times[TURNED_TAP] = windows * taps;
         w.times[banded ? LINE + min_i64(p->spatial - 1, 2) : TURN] = windows * cells * turns;
     }
@@ -413,18 +411,16 @@ static work work_of_runs(const load *l)
                    [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds with vectors of 32 bytes, fitted to the times of 900 random problems (Zen 4): of
+/* Nanoseconds, fitted to the times of 750 random problems with vectors of each length (Zen 4): of
  * rows, lanes and runs, as each names its work; of values, codes and sums. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{160, 1.3f, 0.54f, 1.1f, 1.1f, 2.6f, 0.73f, 0.32f, 1.1f, 0.51f, 49},
-     {360, 8.9f, 0.35f, 2.5f, 2.1f, 7, 10, 0.82f, 1.3f, 0.59f, 50},
-     {620, 2.5f, 0.45f, 1.8f, 0.86f, 2.7f, 2.9f, 0.59f, 1.7f, 0.4f, 49}},
-    {{280, 2.9f, 0.44f, 0.22f, 1.2f, 0.14f, 0.44f, 0.49f, 0.38f, 0, 0},
-     {270, 5.3f, 0.6f, 0.6f, 1.2f, 0.26f, 0.7f, 0.79f, 0.46f, 0, 0},
-     {270, 0.023f, 0.37f, 0.79f, 0.76f, 0.22f, 4, 0.96f, 0.74f, 0, 0}},
-    {{56, 27, 14, 0.44f, 0, 0, 0, 0, 0, 0, 0},
-     {39, 57, 21, 0.49f, 0, 0, 0, 0, 0, 0, 0},
-     {150, 98, 44, 0.42f, 0, 0, 0, 0, 0, 0, 0}},
+    {{230, 0.83f, 2.2f, 0.4f, 2.4f, 10, 0.32f, 0.8f, 0.6f},
+     {460, 1, 3.7f, 1.6f, 3.9f, 12, 0.47f, 0.73f, 0.84f},
+     {440, 0.7f, 1.6f, 0.76f, 2.1f, 3.2f, 0.42f, 1, 0.69f}},
+    {{25, 68, 0.54f, 1500, 0.48f, 0.74f, 0.11f, 0.45f, 0.99f, 0.66f},
+     {22, 140, 0.5f, 2600, 0.98f, 0.96f, 0.28f, 0.46f, 0.62f, 0.78f},
+     {200, 100, 0.38f, 2900, 0.86f, 0.72f, 0.28f, 0.42f, 0.38f, 2.4f}},
+    {{0, 20, 29, 0.58f}, {0, 34, 50, 0.84f}, {0, 120, 24, 1.1f}},
 };
 
 static double cost_of(const load *l, int engine, work w)
@@ -506,6 +502,8 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
             return (choice){ENGINE_BACKWARD_WINNERS, "to winners that were saved"};
         return choose_forward(problem, pass, vector);
     case TARN_AVG:
+        if (wide_means_accept(problem, pass))
+            return (choice){ENGINE_WIDE_MEANS, "rows of small numbers, windows of large ones"};
         if (!means_are_exact(problem))
             return (choice){ENGINE_SPEC, "window by window, as sums need more than 52 bits"};
         if (is_backward(pass))
@@ -537,21 +535,15 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 }
 
 /* Where 64-byte vectors gain over 32-byte ones, as measured on random problems (Emerald Rapids and
- * Zen 4). Dense rows of 4 bytes and more are as fast or slower, turned rows need more planes than
- * there are. */
+ * Zen 4). Folds of dense rows of 4 bytes and more are as fast or slower but for winners; turned
+ * rows need more planes than there are. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     const load l = load_of(problem, pass, 64);
     if (problem->lanes * l.element >= 64)
         return true;
-    switch (choose_engine(problem, pass, 64).engine) {
-    case ENGINE_FORWARD:
-        return l.core < 4 && way_across(&l) != TURNED;
-    case ENGINE_BACKWARD_WINNERS:
-        return l.element >= 4 && pass == TARN_VJP;
-    default:
-        return true;
-    }
+    return choose_engine(problem, pass, 64).engine != ENGINE_FORWARD ||
+           ((l.core < 4 || l.kind == CODES) && way_across(&l) != TURNED);
 }
 
 /* The widest row that the mask allows of the engine that is best with such vectors. */

@@ -512,8 +512,67 @@ static void test_eight_axes(void)
     tarn_graph_destroy(graph);
 }
 
+/* ---- Nodes of the caller's own ------------------------------------------------------------- */
+
+static tarn_status write_twos(void *context, const tarn_view *x, const tarn_view *y,
+                              tarn_error *why)
+{
+    (void)context, (void)x, (void)why;
+    for (size_t k = 0; k < tarn_view_bytes(y) / sizeof(float); k++)
+        ((float *)y->data)[k] = 2;
+    return TARN_OK;
+}
+
+/* A node without operands has no derivatives, and asks for none. */
+static void test_a_source(void)
+{
+    const int64_t shape[2] = {1, 2};
+    const float x[2] = {3, 4}, seed[2] = {5, 6};
+    float y[2], result[2] = {0};
+    tarn_custom source = {
+        .name = "twos", .dtype = TARN_F32, .rank = 2, .shape = {1, 2}, .forward = write_twos};
+    tarn_value twos, sum, v = input(2, shape);
+    GOOD(tarn_graph_custom(graph, 0, NULL, &source, &twos, &error));
+    GOOD(tarn_graph_add(graph, v, twos, &sum, &error));
+    GOOD(tarn_graph_output(graph, sum, &error));
+    const void *const in[] = {x}, *const seeds[] = {seed};
+    void *const out[] = {y}, *const made[] = {result};
+    GOOD(tarn_graph_forward(graph, in, out, NULL, &error));
+    CHECK(y[0] == 5 && y[1] == 6, "%g %g", (double)y[0], (double)y[1]);
+    GOOD(tarn_graph_jvp(graph, in, seeds, out, made, NULL, &error));
+    CHECK(memcmp(result, seed, sizeof seed) == 0, "tangent %g", (double)result[0]);
+    result[0] = 0;
+    GOOD(tarn_graph_vjp(graph, in, seeds, out, made, NULL, &error));
+    CHECK(memcmp(result, seed, sizeof seed) == 0, "gradient %g", (double)result[0]);
+    tarn_graph_destroy(graph);
+}
+
+static tarn_status refuse(void *context, const char *name, int count, const tarn_view *operands,
+                          tarn_custom *custom, tarn_error *why)
+{
+    (void)name, (void)count, (void)operands, (void)custom;
+    if (context)
+        *why = (tarn_error){.code = TARN_UNSUPPORTED, .message = "not on Sundays"};
+    return TARN_UNSUPPORTED;
+}
+
+/* Who resolves nodes may say why one is refused, or not. */
+static void test_reasons(void)
+{
+    static const char text[] = "x = input f32 2\ny = custom twos f32 2\nreturn y";
+    for (int says = 0; says < 2; says++) {
+        tarn_status status = tarn_graph_load(&graph, text, sizeof text - 1, refuse,
+                                             says ? &graph : NULL, NULL, &error);
+        CHECK(status == TARN_UNSUPPORTED && error.code == status && !graph, "%d", (int)status);
+        CHECK(strstr(error.message, says ? "not on Sundays" : "was not resolved"), "%s",
+              error.message);
+    }
+}
+
 int main(void)
 {
+    test_a_source();
+    test_reasons();
     test_unused_members();
     test_reshapes();
     test_handles();

@@ -389,7 +389,9 @@ static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
     c->stride = rng_range(r, 1, 3);
     c->lo = rng_range(r, 0, 1) ? rng_range(r, 0, k - 1) : 0;
     c->hi = rng_range(r, 0, 1) ? rng_range(r, c->lo + 1, k) : k;
-    c->row = (tarn_lane_row){.lanes = vector + rng_range(r, 0, 6 * vector),
+    int64_t least = f->ops->part_lanes ? 1 : vector;
+    c->row = (tarn_lane_row){.lanes = least + rng_range(r, 0, rng_range(r, 0, 6) * vector),
+                             .saves = rng_range(r, 0, 1),
                              .outputs = rng_range(r, 1, MOST_LANE_OUTPUTS),
                              .columns = c->hi - c->lo,
                              .first_column = c->lo,
@@ -400,7 +402,8 @@ static void draw_lanes(rng *r, const family *f, int core, lane_case *c)
                              .steps = c->steps};
     int64_t cell = c->row.lanes * bytes;
     c->columns = (c->row.outputs - 1) * c->stride + k;
-    c->row.tap_step = c->row.to_step = c->row.codes_step = cell;
+    c->row.tap_step = c->row.to_step = cell;
+    c->row.codes_step = c->row.saves ? c->row.lanes : cell;
     c->row.window_step = c->stride * cell;
     bool line = c->row.rows == 1 && rng_range(r, 0, 1);
     c->row.first_step = line ? cell : c->columns * cell;
@@ -462,8 +465,10 @@ static void check_lanes(rng *r, const family *f, int core, const guarded *from, 
                 2) /* what is missing at the end changes no cut, and at the beginning counts as 0 */
                 expected = sum_in_halves(core, sums, c.hi);
             good &= got.whole == expected.whole && got.real == expected.real;
-            code ^= INT64_MIN >> (64 - 8 * bytes);
-            coded &= pass != 1 || get(core_width((tarn_core)core), row->codes, i).whole == code;
+            if (!row->saves)
+                code ^= INT64_MIN >> (64 - 8 * bytes);
+            int width = row->saves ? CORE_I8 : core_width((tarn_core)core);
+            coded &= pass != 1 || get(width, row->codes, i).whole == code;
         }
     }
     CHECK(good && coded && !odd, "%s: lanes of core %d, %d lanes, %d outputs, %d rows, %d columns",
@@ -598,14 +603,14 @@ static int64_t mode_of(const int64_t *tap, int k, const tarn_mode_rule *rule, in
     return rule->skips && counted < rule->min_count ? none : mode;
 }
 
-/* Taps end where nothing may be read, or begin there. */
+/* Taps end where nothing may be read, or begin there; many share memory. */
 static void check_modes(rng *r, const family *f, int width, const memory *m)
 {
     static char expected[MOST_BYTES];
     int64_t bytes = core_bytes((tarn_core)width), n = rng_range(r, 1, 150),
             step = rng_range(r, 1, 2);
     int64_t skipped = rng_range(r, -3, 3), none = rng_range(r, -3, 3);
-    int k = (int)rng_range(r, 0, MOST_MODE_TAPS);
+    int k = (int)rng_range(r, 0, rng_range(r, 0, 3) ? 16 : MOST_MODE_TAPS);
     bool pairs = rng_range(r, 0, 1); /* of taps that are neighbours, such as halving an axis has */
     if (rng_range(r, 0, 3) == 0)
         n = f->ops->vector_bytes / bytes;
@@ -623,7 +628,7 @@ static void check_modes(rng *r, const family *f, int width, const memory *m)
             continue;
         }
         size -= pairs && j + 1 == k ? bytes : 0;
-        row[j] = guarded_place(&m->row[j], (size_t)size, rng_range(r, 0, 1));
+        row[j] = guarded_place(&m->row[j % MOST_ROWS], (size_t)size, rng_range(r, 0, 1));
         fill(r, width, (void *)(uintptr_t)row[j], size, rng_range(r, 0, 7));
     }
     char *to = guarded_place(&m->to, (size_t)(n * bytes), rng_range(r, 0, 1));

@@ -241,7 +241,7 @@ static bool is_integer(tarn_dtype dtype)
 
 static bool is_signed(tarn_dtype dtype)
 {
-    return dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32;
+    return dtype == TARN_I8 || dtype == TARN_I16 || dtype == TARN_I32 || dtype == TARN_I64;
 }
 
 static double expected_term(tarn_dtype dtype, uint64_t x)
@@ -284,6 +284,15 @@ static void check_term_row(tarn_dtype dtype, bool wide, const char *from, int64_
           wide ? "f64" : "f32", (long long)n);
 }
 
+/* 64-bit integers are small: from -2^51, or 0, to 2^51 - 1. */
+static uint64_t random_term(tarn_dtype dtype)
+{
+    uint64_t x = random_element(&kinds[kind_of[dtype]], true);
+    if (dtype == TARN_I64)
+        return (uint64_t)((int64_t)x >> 12);
+    return dtype == TARN_U64 ? x >> 13 : x;
+}
+
 static void check_terms(tarn_dtype dtype, bool wide)
 {
     const kind *k = &kinds[kind_of[dtype]];
@@ -291,12 +300,12 @@ static void check_terms(tarn_dtype dtype, bool wide)
         for (int at_end = 0; at_end < 2; at_end++) {
             char *from = guarded_place(&from_memory, (size_t)(n * k->bytes), at_end);
             for (int64_t i = 0; i < n; i++)
-                set_element(from, k->bytes, i, random_element(k, true));
+                set_element(from, k->bytes, i, random_term(dtype));
             check_term_row(dtype, wide, from, n);
         }
     char *all = guarded_place(&from_memory, (size_t)(LONGEST * k->bytes), true);
     for (int64_t i = 0; i < LONGEST; i++)
-        set_element(all, k->bytes, i, k->bytes <= 2 ? (uint64_t)i : random_element(k, true));
+        set_element(all, k->bytes, i, k->bytes <= 2 ? (uint64_t)i : random_term(dtype));
     check_term_row(dtype, wide, all, LONGEST);
 }
 
@@ -324,8 +333,12 @@ static uint64_t expected_mean(tarn_dtype dtype, double sum, int64_t divisor)
         return u16_mean(wide_of((int64_t)sum), divisor);
     case TARN_I32:
         return (uint32_t)i32_mean(wide_of((int64_t)sum), divisor);
-    default:
+    case TARN_U32:
         return u32_mean(wide_of((int64_t)sum), divisor);
+    case TARN_I64:
+        return (uint64_t)i64_mean(wide_of((int64_t)sum), divisor);
+    default:
+        return u64_mean(wide_of((int64_t)sum), divisor);
     }
 }
 
@@ -346,7 +359,7 @@ static int64_t random_divisor(void)
  * ones are not negative. */
 static double random_integer_sum(tarn_dtype dtype, int64_t limit, int64_t divisor)
 {
-    int bits = 8 * (int)tarn_dtype_size(dtype) + 1;
+    int bits = dtype >= TARN_I64 ? 52 : 8 * (int)tarn_dtype_size(dtype) + 1;
     int64_t mean = (int64_t)(rng_next(&random_bits) >> (64 - bits)) -
                    (is_signed(dtype) ? INT64_C(1) << (bits - 1) : 1);
     tarn_i128 sum = ((tarn_i128)(2 * mean + 1) * divisor) / 2 + rng_range(&random_bits, -1, 1);
@@ -371,6 +384,11 @@ static double random_float_sum(tarn_dtype dtype, int64_t divisor)
     return (double)(f32_of_bits(bits + (uint32_t)rng_range(&random_bits, -1, 1)) * (float)divisor);
 }
 
+static int64_t limit_of_sums(tarn_dtype dtype, bool wide)
+{
+    return INT64_C(1) << (dtype >= TARN_I64 ? 51 : wide ? 52 : 23);
+}
+
 static void check_mean_row(tarn_dtype dtype, bool wide, int64_t step, int64_t n)
 {
     static int64_t divisors[LONGEST];
@@ -383,7 +401,7 @@ static void check_mean_row(tarn_dtype dtype, bool wide, int64_t step, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         divisors[i] = i == 0 || step ? random_divisor() : divisors[0];
         exact[i] = is_integer(dtype)
-                       ? random_integer_sum(dtype, INT64_C(1) << (wide ? 52 : 23), divisors[i])
+                       ? random_integer_sum(dtype, limit_of_sums(dtype, wide), divisors[i])
                        : random_float_sum(dtype, divisors[i]);
         set_element(sums, sum_bytes, i,
                     wide ? bits_of_f64(exact[i]) : bits_of_f32((float)exact[i]));
@@ -451,7 +469,7 @@ static void check_family(const char *name, const tarn_row_ops *table)
     check_conversions();
     for (int k = 0; k < TARN_DTYPES; k++) {
         tarn_dtype dtype = (tarn_dtype)k;
-        bool narrow = means_fit_f32(dtype, 1), wide = means_fit_f64(dtype, 1);
+        bool narrow = means_fit_f32(dtype, 1), wide = dtype >= TARN_I64 || means_fit_f64(dtype, 1);
         CHECK(!ops->terms_f32[dtype] == !narrow && !ops->means_f32[dtype] == !narrow,
               "%s: %d in f32", name, k);
         CHECK(!ops->terms_f64[dtype] == !wide && !ops->means_f64[dtype] == !wide, "%s: %d in f64",

@@ -1,7 +1,8 @@
 """Everybody who makes pyramids, each as one function: a zarr array in, the levels of its means out.
 
-usage: contenders.py NAME SOURCE OUT LEVELS     prints seconds, processor seconds and peak memory, as JSON
+usage: contenders.py NAME SOURCE OUT LEVELS [cold]     prints seconds, processor seconds and peak memory, as JSON
 
+`cold`: nothing of the input is in memory as the clock starts, and all of the output is on the disk as it stops.
 What is imported is imported before the clock starts. Outputs are zarr with the codec, the chunks and, if there are
 any and the contender knows them, the shards of the source; factor 2 on every axis; `LEVELS` counts the full resolution.
 """
@@ -178,12 +179,27 @@ CONTENDERS = {
 }
 
 
-def main(name, source, out, levels):
+def sync(folder, forget=False):
+    """Waits until the disk has all files of a folder, and perhaps lets the cache forget them."""
+    for where, _, names in os.walk(folder):
+        for name in names:
+            fd = os.open(os.path.join(where, name), os.O_RDONLY)
+            os.fsync(fd)
+            if forget:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+
+def main(name, source, out, levels, cold=""):
     import zarr  # noqa: F401, everybody's input
     write = CONTENDERS[name]()
     shutil.rmtree(out, ignore_errors=True)
+    if cold:
+        sync(source, forget=True)
     began, used = time.perf_counter(), sum(os.times()[:4])
     write(source, out, int(levels))
+    if cold:
+        sync(out)
     seconds, used = time.perf_counter() - began, sum(os.times()[:4]) - used
     with open("/proc/self/status", encoding="ascii") as file:
         own = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))

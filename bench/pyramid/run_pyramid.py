@@ -1,11 +1,11 @@
 """Measures pyramids beside other writers, and whether their values depend on the chunks.
 
-usage: run_pyramid.py --csv FILE [--mib N] [--rounds N] [--folder FOLDER] [--only NAME,...] [--cases NAME,...]
+usage: run_pyramid.py --csv FILE [--mib N] [--rounds N] [--folder FOLDER] [--only NAME,...] [--cases NAME,...] [--cold]
        run_pyramid.py --table CSV      prints it as Markdown
 
 Each contender runs in a process of its own, in turn, round after round. The cache of the file system is warm
 and nobody syncs, so `cp` is a copy in memory; it copies the finished pyramid, the bytes that have to be
-written. Input and output have the same chunks and the same codec, or none, so that it does not hide the work.
+written. With --cold the input comes from the disk and the output must have got there. Input and output have the same chunks and the same codec, or none, so that it does not hide the work.
 """
 
 import argparse
@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--mib", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default="build/bench/pyramid")
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--only", default=",".join(CONTENDERS))
     parser.add_argument("--cases", default=",".join(CASES))
     options = parser.parse_args()
@@ -68,7 +69,8 @@ def measure(options, names, case):
     for number in range(options.rounds):
         for name in names:
             print(f"{case}, round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-            rounds[name].append(run(name, finished if name == "cp" else source, out))
+            rounds[name].append(run(name, finished if name == "cp" else source, out,
+                                    *["cold"] * options.cold))
     return rounds
 
 
@@ -87,9 +89,9 @@ def make_volume(folder, mib, case):
     return path
 
 
-def run(name, source, out):
+def run(name, source, out, *words):
     """What a contender says of itself, and the bytes it left; None with a line if it failed."""
-    command = [sys.executable, os.path.join(HERE, "contenders.py"), name, source, out, str(LEVELS)]
+    command = [sys.executable, os.path.join(HERE, "contenders.py"), name, source, out, str(LEVELS), *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
@@ -137,7 +139,8 @@ def write_csv(options, cases, same):
         print(f"# cores: {len(os.sched_getaffinity(0))}", file=file)
         versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES]
         print(f"# versions: Python {sys.version.split()[0]}, {', '.join(versions)}", file=file)
-        print(f"# input: {options.mib} MiB; {LEVELS} levels of means, 2x2x2; {options.rounds} rounds; warm cache", file=file)
+        print(f"# input: {options.mib} MiB; {LEVELS} levels of means, 2x2x2; {options.rounds} rounds; "
+                  f"{'from and to the disk' if options.cold else 'warm cache'}", file=file)
         table = csv.writer(file)
         table.writerow("case who seconds least most cpu_seconds peak_mib bytes_out chunks_change_values".split())
         for case, rounds in cases.items():

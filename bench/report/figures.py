@@ -62,8 +62,13 @@ def caption(facts, seeds):
            f"oneDNN {facts['oneDNN'].split()[0]}; problems: {drawn}.{' ' * bool(facts['note'])}{facts['note']}"
 
 
-def peers(names):
-    for facts, seeds, rows in machines():
+def present():
+    """The machines whose results are of the present kernels."""
+    return (machine for machine in machines() if not machine[0]["note"])
+
+
+def peers(names, found):
+    for facts, seeds, rows in found:
         yield caption(facts, seeds) + "\n"
         yield from table(["pass", "computes", "PyTorch / tarn, f32", "fastest / tarn", "compared", "lost", "by > 1.25x"],
                          (peer_row(rows, name) for name in names))
@@ -71,16 +76,14 @@ def peers(names):
 
 
 def headline(names):
-    """A sentence for each machine: what a reader of one line should know, of the present kernels."""
-    for facts, _, rows in machines():
-        if facts["note"]:
-            continue
+    """A sentence for each machine: what a reader of one line should know."""
+    for facts, _, rows in present():
         found = {name: peer_row(rows, name) for name in names}
         compared, lost = (sum(row[column] for row in found.values()) for column in (4, 5))
         problems = len(there(row.over("torch") for row in of_pass(rows, "fwd") if row.dtype == "f32"))
-        yield f"**{found['fwd'][2]} times as fast as PyTorch forward, {found['bwd'][2]} times backward, " \
+        yield f"- **{found['fwd'][2]} times as fast as PyTorch forward, {found['bwd'][2]} times backward, " \
               f"{found['step'][2]} times in a training step**: geometric means of {problems} random f32 problems,\n" \
-              f"one thread, {re.sub(r' [(].*?[)]', '', facts['cpu'])}. Over all dtypes, {lost} of {compared} comparisons with the faster of " \
+              f"  one thread, {re.sub(r' [(].*?[)]', '', facts['cpu'])}. Over all dtypes, {lost} of {compared} comparisons with the faster of " \
               "PyTorch and oneDNN are lost; [each is named](bench/results/)."
 
 
@@ -94,8 +97,8 @@ def bounds(names):
 
 FIGURES = {
     "headline": lambda: headline(("fwd", "indices", "bwd", "step")),
-    "short": lambda: peers(("fwd", "indices", "bwd", "step")),
-    "peers": lambda: peers(PASSES),
+    "short": lambda: peers(("fwd", "indices", "bwd", "step"), present()),
+    "peers": lambda: peers(PASSES, machines()),
     "bounds": lambda: bounds(PASSES),
 }
 

@@ -508,7 +508,19 @@ def small(tmp_path):
     ({"codec": "zip"}, "codec: 'zip'"),
     ({"memory": "much"}, "memory: 'much'"),
     ({"memory": "1M"}, "memory: a unit of level 0"),
+    ({"codec": "blosc:10"}, "codec: 'blosc:10'"),
+    ({"codec": None}, "codec: None"),
     ({"workers": 0}, "workers: 0"),
+    ({"workers": 1.5}, "workers: 1.5 is not a whole number"),
+    ({"levels": 2.5}, "levels: 2.5 is not a whole number"),
+    ({"factor": 2.5}, "factor: 2.5 is not a whole number"),
+    ({"factor": (2, 2)}, "factor: (2, 2) is not a whole number"),
+    ({"factor": {"y": 2.5}}, "factor: y: 2.5 is not a whole number"),
+    ({"skip": 1, "min_count": 2.5}, "min_count: 2.5 is not a whole number"),
+    ({"skip": 10**400, "levels": 2}, "op avg, dtype uint16: "),
+    ({"skip": [1]}, "skip: [1]"),
+    ({"axes": [1, 2]}, "axes [1, 2]"),
+    ({"scale": {"x": "wide"}}, "x=wide is not a positive number"),
     ({"axes": "zyx"}, "3 names for an array of 2"),
     ({"axes": "cx"}, "two or three axes of space"),
     ({"scale": {"x": -1.0}}, "not a positive number"),
@@ -519,6 +531,12 @@ def test_bad_requests(small, options, words):
         write(small / "x", small / "out", **({"workers": 1} | options))
     assert words in str(caught.value)
     assert not (small / "out" / "zarr.json").exists()
+
+
+def test_one_channel_is_enough(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.zeros((1, 1, 1, 8, 8), "u1"))
+    with pytest.raises(RequestError, match="wants time, channel"):
+        write(tmp_path / "x.npy", tmp_path / "out", axes=["t", "c", "channel", "y", "x"])
 
 
 def test_bad_inputs(small):
@@ -533,6 +551,10 @@ def test_bad_inputs(small):
     numpy.save(small / "c.npy", numpy.zeros((3, 3), "c8"))
     with pytest.raises(RequestError, match="dtype complex64"):
         write(small / "c.npy", small / "out")
+    for name, words in (("text", {"dtype": str}), ("cells", {"dtype": [("a", "u1")], "zarr_format": 2})):
+        zarr.create_array(small / name, shape=(3, 3), chunks=(3, 3), **words)
+        with pytest.raises(RequestError, match="is not pooled"):
+            write(small / name, small / "out")
     numpy.save(small / "one.npy", numpy.zeros(3))
     numpy.save(small / "f.npy", numpy.zeros((3, 3)))
     with pytest.raises(RequestError, match="op mode, dtype float64: "):
@@ -553,6 +575,12 @@ def test_bad_inputs(small):
     ("datasets", [{"path": "full", "coordinateTransformations": [{"type": "scale", "scale": [1.0]}]}]),
     ("datasets", [{"path": "full", "coordinateTransformations": [{"type": "scale", "scale": [1, "x"]}]}]),
     ("datasets", [{"path": "full", "coordinateTransformations": [{"type": "affine"}]}]),
+    ("datasets", [{"path": "full", "coordinateTransformations": [{"type": "scale", "scale": [0, 1]}]}]),
+    ("datasets", [{"path": "full", "coordinateTransformations": [{"type": "scale", "scale": [1e308, 1]}]}]),
+    ("datasets", [{"path": "full", "coordinateTransformations": 2 * [{"type": "scale", "scale": [2, 2]}]}]),
+    ("datasets", [{"path": "full", "coordinateTransformations": [
+        {"type": "translation", "translation": [1, 1]}, {"type": "scale", "scale": [2, 2]}]}]),
+    ("version", "0.3"),
     ("datasets", [{"path": "other", "coordinateTransformations": []}]),
 ])
 def test_damaged_metadata(small, key, value):
@@ -563,7 +591,11 @@ def test_damaged_metadata(small, key, value):
     ome = dict(zarr.open_group(small / "image", mode="r").attrs["ome"])
     ome["multiscales"][0][key] = value
     zarr.open_group(small / "image", mode="a").attrs["ome"] = ome
-    with pytest.raises(RequestError, match="image"):
+    with pytest.raises(RequestError, match="image|beyond all numbers"):
+        write(small / "image", small / "out", workers=1, factor=2, levels=3)
+    assert not (small / "out").exists()
+    zarr.open_group(small / "image", mode="a").attrs["ome"] = 7
+    with pytest.raises(RequestError, match="a group without 'multiscales'"):
         write(small / "image", small / "out", workers=1)
 
 
@@ -579,6 +611,56 @@ def test_an_output_is_not_lost(small):
         write(small / "x", small / "image", workers=1)
     write(small / "x", small / "image", workers=1, overwrite=True, op="max")
     assert image_of(small / "image")["multiscales"][0]["type"] == "max"
+
+
+def test_numbers_of_numpy_are_numbers(small):
+    two, skip = numpy.int64(2), numpy.uint16(0)
+    write(small / "x", small / "out", workers=numpy.int8(1), factor=two, levels=two, op="mode", skip=skip,
+          min_count=two, scale={"y": numpy.float32(0.5)})
+    found = image_of(small / "out")["multiscales"][0]
+    assert found["metadata"]["levels"][0]["problem"] == "mode k2,2s2,2 d2 ceil skip=0 min=2 u16 40x50"
+    numpy.save(small / "f.npy", numpy.ones((9, 9), "f4"))
+    for skip in (numpy.float32("nan"), float("nan"), "nan"):
+        write(small / "f.npy", small / "f", workers=1, factor=2, levels=2, skip=skip, overwrite=(small / "f").exists())
+        assert image_of(small / "f")["multiscales"][0]["metadata"]["request"]["skip"] == "nan"
+
+
+@pytest.mark.parametrize("change", ["shape", "attributes", "gone", "npy"])
+def test_an_input_that_changes_under_way(small, change):
+    path, meta = small / "x", small / "x" / "zarr.json"
+    if change == "npy":
+        path = small / "x.npy"
+        numpy.save(path, numpy.ones((40, 50), "u2"))
+
+    def progress(state):
+        if state.tasks_done > 1:
+            return
+        if change == "npy":
+            os.utime(path, (1, 1))
+        elif change == "gone":
+            meta.unlink()
+        else:
+            facts = json.loads(meta.read_text())
+            facts[change] = {"shape": [40, 40], "attributes": {"seen": True}}[change]
+            meta.write_text(json.dumps(facts))
+    if change == "attributes":
+        write(path, small / "out", workers=1, factor=2, levels=2, progress=progress)
+        return
+    with pytest.raises(WorkError, match="No such file|No array" if change == "gone" else "changed while it was read"):
+        write(path, small / "out", workers=1, factor=2, levels=2, progress=progress)
+    assert not (small / "out" / "zarr.json").exists()
+
+
+def test_folders_that_cannot_be_written(small, monkeypatch):
+    (small / "file").write_text("no folder")
+    with pytest.raises(WorkError, match="file/out: .*Not a directory"):
+        write(small / "x", small / "file" / "out", workers=1)
+
+    def full(self, line):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(journal.Journal, "add", full)
+    with pytest.raises(WorkError, match="out: .*No space left"):
+        write(small / "x", small / "out", workers=1)
 
 
 def test_an_operator_is_refused_where_one_level_is_all(tmp_path):

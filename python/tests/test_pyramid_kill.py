@@ -168,6 +168,22 @@ def test_damage_is_done_again(straight, tmp_path, damage):
     assert files(out) == files(straight / "out")
 
 
+def test_whole_lines_of_a_torn_journal_stay(tmp_path):
+    header, lines = {"tarn": "1"}, [{"level": 0, "unit": [k]} for k in range(3)]
+    begun = journal.Journal(tmp_path, header, False)
+    for line in lines:
+        begun.add(line)
+    begun.close()
+    path = tmp_path / journal.NAME
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
+    resumed = journal.Journal(tmp_path, header, True)
+    assert list(resumed.done.values()) == lines[:-1]
+    resumed.add(lines[-1])
+    resumed.close()
+    assert path.read_bytes() == whole
+
+
 def test_a_damaged_header_is_refused(straight, tmp_path):
     write_some(straight, tmp_path / "out", 3)
     path = tmp_path / "out" / journal.NAME

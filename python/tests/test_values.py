@@ -37,6 +37,12 @@ def test_names_of_arguments():
     assert (tarn.max_pool2d(input=x, kernel_size=2) == tarn.MaxPool(2)(x)).all()
 
 
+def test_sizes_that_stay():
+    x = numpy.random.default_rng(3).random((2, 6, 4), "f4")
+    for pool in tarn.adaptive_max_pool2d, tarn.adaptive_avg_pool2d:
+        assert (pool(x, (None, 2)) == pool(x, (6, 2))).all() and (pool(x, [3, None]) == pool(x, (3, 4))).all()
+
+
 def test_graphs_travel():
     graph = tarn.Graph()
     x = graph.input("f64", (2, 4))

@@ -29,7 +29,6 @@ enum {
     LONG_RUN = 512,         /* cells to a window, on average, that are not picked one by one */
     QUOTIENTS = 512,        /* wanted at once */
     ROWS_AT_ONCE = 8,       /* of results that pick */
-    FEW_COPIES = 8,         /* of a row, which is rather written again */
     COPIED_BYTES = 8 << 10, /* of copies, at once: they stay near */
     LEAST_PAST = 1024,      /* bytes that go past the caches */
     NEIGHBOURS = 8,         /* cells that a vector picks together */
@@ -348,45 +347,14 @@ static void find_windows(mean_axis *a)
     a->count = max_i64(end - a->window, 0);
 }
 
-/* The next cell with other windows than cell i. Windows without dilation change where the first of
- * them ends, or the one after them begins. */
-static int64_t next_list(const mean_axis *a, int64_t i, const tarn_span *windows)
-{
-    const tarn_axis *axis = a->axis;
-    int64_t next = i + 1, first = windows->first, after = first + windows->n;
-    if (axis->dilation > 1 || (!axis->adaptive && !a->clipped))
-        return next;
-    next = axis->size;
-    if (windows->n == 0) /* clipped: there are few */
-        for (after = 0; after < axis->out && window_taps(axis, after).first <= i;)
-            after++;
-    if (windows->n > 0) {
-        tarn_span taps = window_taps(axis, first);
-        next = min_i64(next, taps.first + taps.n);
-    }
-    if (after < (a->clipped ? axis->out : axis->windows - axis->first))
-        next = min_i64(next, window_taps(axis, after).first);
-    return next;
-}
-
-/* The windows of a cell; only those that exist of few, whose sum has but one order. */
-static tarn_span listed_windows(const mean_axis *a, int64_t i)
-{
-    tarn_span windows = cell_windows(a->axis, i);
-    if (a->clipped) {
-        windows.first = span_at(&windows, windows.lo);
-        windows.n = windows.hi - windows.lo;
-    }
-    return windows;
-}
-
 /* The runs of n cells from the first of the tile on. */
 static void make_runs(mean_axis *a, int64_t n)
 {
     mean_run *run = a->runs - 1;
     for (int64_t i = 0, next; i < n; i = next) {
-        tarn_span windows = listed_windows(a, a->cell + i);
-        next = min_i64(next_list(a, a->cell + i, &windows) - a->cell, n);
+        const int64_t cell = a->cell + i;
+        const tarn_span windows = windows_of_cell(a->axis, a->clipped, cell);
+        next = min_i64(next_windows(a->axis, a->clipped, cell, &windows) - a->cell, n);
         /* of no windows, the first is near those of the cell before */
         int64_t near = run >= a->runs ? run->first : 0;
         int64_t first = windows.n > 0 ? windows.first - a->window : near;
@@ -499,27 +467,12 @@ static void copy_cells(const mean_walk *w, int axis, char *to, const char *from,
             copy_cells(w, axis + 1, to + i * to_step, from + i * step, to_tensor);
 }
 
-/* Repeats an element: a copy of what was just stored would wait for it. */
-#define REPEAT(bits)                                                                               \
-    case bits / 8: {                                                                               \
-        typedef uint##bits##_t __attribute__((may_alias)) element;                                 \
-        element *to = (element *)(void *)run, value = *to;                                         \
-        for (int64_t i = 1; i < cells; i++)                                                        \
-            to[i] = value;                                                                         \
-        return;                                                                                    \
-    }
-
 /* The first cell of a run is what all of its cells are. Where these follow each other, copies are
  * copied. */
 static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
 {
     int64_t cell = w->axis[axis].to_step * w->gx_bytes, done = 1;
     if (solid_length(w, axis + 1) == w->axis[axis].to_step) {
-        switch (cell) {
-            REPEAT(16)
-            REPEAT(32)
-            REPEAT(64)
-        }
         for (int64_t more; done < cells; done += more) {
             more = min_i64(min_i64(done, COPIED_BYTES / cell + 1), cells - done);
             w->ops->copy(run + done * cell, run, more * cell);
@@ -528,7 +481,6 @@ static void repeat_cell(const mean_walk *w, int axis, char *run, int64_t cells)
     for (; done < cells; done++)
         copy_cells(w, axis + 1, run + done * cell, run, false);
 }
-#undef REPEAT
 
 /* Rows of results, which are sums of k terms; windows may still have to be picked. */
 static void write_rows(mean_walk *w, char *to, int64_t to_step, const char *from, int64_t from_step,
@@ -569,10 +521,8 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
             terms = a->block + run->first * a->pitch * w->size;
             k = run->n;
         }
-        bool rows = axis + 2 == w->axes, again = rows && run->cells <= FEW_COPIES;
-        for (int64_t j = 0; j < (again ? run->cells : rows) && run->start + j < a->cells; j++)
-            write_rows(w, cells + j * cell, apart * a->to_step, terms, next, k,
-                       a->period > 0 ? (a->cells - run->start - j - 1) / a->period + 1 : 1);
+        if (axis + 2 == w->axes)
+            write_rows(w, cells, apart * a->to_step, terms, next, k, alike);
         for (int64_t i = 0; i < alike && axis + 2 < w->axes; i++) {
             const char *here = terms + i * next * w->size;
             bool is_long = k > MOST_SHARES; /* then once for all that is inside */
@@ -582,7 +532,7 @@ static void write_cells(mean_walk *w, int axis, char *to, const char *from, int6
             write_cells(w, axis + 1, cells + i * period, is_long ? w->whole : here,
                         is_long ? 1 : k);
         }
-        for (int64_t i = 0; i < alike && run->cells > 1 && !again; i++)
+        for (int64_t i = 0; i < alike && run->cells > 1; i++)
             repeat_cell(w, axis, cells + i * period,
                         min_i64(run->cells, a->cells - run->start - i * a->period));
     }
@@ -1020,7 +970,7 @@ void tarn_engine_backward_mean(const tarn_problem *problem, const tarn_tensors *
     for (int a = 0; a < p->spatial; a++)
         cells *= (double)p->axis[a].size;
     w.past = cells * (double)w.gx_bytes >= (double)p->cache_bytes;
-    if (!w.past && tarn_means_are_apart(p)) {
+    if (tarn_means_are_apart(p)) {
         tarn_spread_means(p, tensors, begin * units, end * units, ops);
         return;
     }

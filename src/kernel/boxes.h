@@ -30,6 +30,45 @@ static inline bool next_place(int axes, const box *b, int64_t *place)
     return false;
 }
 
+/* ---- Cells that the same windows read ------------------------------------------------------- */
+
+/* The windows whose sum a cell gets. Of an axis with one or two, their sum has but one order, so
+ * `few` leaves out those that do not exist. */
+static inline tarn_span windows_of_cell(const tarn_axis *axis, bool few, int64_t i)
+{
+    tarn_span windows = cell_windows(axis, i);
+    if (few)
+        windows = (tarn_span){.n = windows.hi - windows.lo,
+                              .hi = windows.hi - windows.lo,
+                              .first = span_at(&windows, windows.lo),
+                              .step = 1};
+    return windows;
+}
+
+/* The next cell with other windows than cell i, were the axis endless. Without dilation they change
+ * where the first of them ends, or the one after them begins. */
+static inline int64_t next_windows(const tarn_axis *axis, bool few, int64_t i,
+                                   const tarn_span *windows)
+{
+    int64_t next = INT64_MAX, after = windows->first + windows->n, end = INT64_MAX;
+    if (axis->dilation > 1 || (axis->out <= 2 && !few)) /* nor has the stride to be short */
+        return i + 1;
+    if (few)
+        end = axis->out;
+    else if (axis->adaptive)
+        end = axis->windows - axis->first;
+    if (windows->n > 0) {
+        const tarn_span taps = window_taps(axis, windows->first);
+        next = min_i64(next, taps.first + taps.n);
+    } else if (few) {
+        for (after = 0; after < end && window_taps(axis, after).first <= i;)
+            after++;
+    } else {
+        after = (i + axis->lo) / axis->stride + 1;
+    }
+    return after < end ? min_i64(next, window_taps(axis, after).first) : next;
+}
+
 /* ---- Pieces of rows ------------------------------------------------------------------------- */
 
 enum { PIECE = 128 }; /* numbers that go together */

@@ -57,9 +57,10 @@ tarn_engine tarn_engine_lanes;   /* the same */
 tarn_engine tarn_engine_long;    /* the same */
 tarn_engine tarn_engine_backward_mean; /* avg: VJP */
 tarn_engine
-    tarn_engine_backward_winners; /* max, min, rule `first`: VJP from saved winners, and from x */
-tarn_engine tarn_engine_skipping; /* max, min, avg with skipped taps: forward */
-tarn_engine tarn_engine_mode;     /* mode of integers, of few taps */
+    tarn_engine_backward_winners;   /* max, min, rule `first`: VJP from saved winners, and from x */
+tarn_engine tarn_engine_skipping;   /* max, min, avg with skipped taps: forward */
+tarn_engine tarn_engine_wide_means; /* avg of 64-bit integers: forward */
+tarn_engine tarn_engine_mode;       /* mode of integers, of few taps */
 
 /* The same with operations of their own. */
 void tarn_engine_weights(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,

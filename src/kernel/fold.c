@@ -7,14 +7,8 @@
 
 static tarn_span list_of(const fold_axis *a, int64_t result)
 {
-    tarn_span list = a->backward ? cell_windows(a->axis, result) : window_taps(a->axis, result);
-    if (a->backward &&
-        a->axis->out <= 2) /* one or two windows: where others would be does not matter */
-        list = (tarn_span){.n = list.hi - list.lo,
-                           .hi = list.hi - list.lo,
-                           .first = span_at(&list, list.lo),
-                           .step = 1};
-    return list;
+    return a->backward ? windows_of_cell(a->axis, a->axis->out <= 2, result)
+                       : window_taps(a->axis, result);
 }
 
 /* Results so far apart have lists that are alike, */
@@ -29,19 +23,13 @@ static int64_t stride_of(const fold_axis *a)
     return a->backward || period_of(a) == a->count ? 1 : a->axis->stride;
 }
 
-/* How many irregular results from number q of the box on have the list of that one: cells that the
- * same windows read. Without dilation these only move on from cell to cell. */
+/* How many irregular results from number q of the box on have the list of that one: cells. */
 static int64_t results_alike(const fold_axis *a, int64_t q, const tarn_span *list)
 {
-    int64_t same = q, other = a->count;
-    if (!a->irregular || !a->backward || list->n == 0 || a->axis->dilation > 1)
+    const int64_t cell = a->from + q;
+    if (!a->irregular || !a->backward)
         return 1;
-    while (other - same > 1) {
-        const int64_t middle = same + (other - same) / 2;
-        const tarn_span at = list_of(a, a->from + middle);
-        *(at.n == list->n && at.first == list->first ? &same : &other) = middle;
-    }
-    return same + 1 - q;
+    return min_i64(next_windows(a->axis, a->axis->out <= 2, cell, list) - cell, a->count - q);
 }
 
 /* Sets the block to the entries [entry,entry+entries) of every list; false if none of their
@@ -68,7 +56,7 @@ static bool set_block(fold_axis *a, int64_t entry, int64_t entries)
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
-enum { TILE_BYTES = 128, RUN_BYTES = 1024, LEAST_CHANNELS = 4, MOST_SPARSE = 8 };
+enum { TILE_BYTES = 128, RUN_BYTES = 1024, LEAST_CHANNELS = 4, MOST_SPARSE = 8, LONG_STRIDE = 32 };
 
 /* More entries than an operation takes at once: first blocks of them, then their sums. */
 static void fold_blocks(const fold_sum *sum, char *to, const char *from, int64_t k,
@@ -174,11 +162,12 @@ static void fold_along(fold *f, int depth, const char *sources, char *out)
         const int64_t n = min_i64(list.n - a->entry, a->entries),
                       results = (a->count - 1 - q) / period + 1;
         char *to = out + q * behind * bytes;
-        alike = n > 0 ? results_alike(a, q, &list) : 1;
+        alike = results_alike(a, q, &list);
         if (n <= 0) { /* of cells between windows, of a block beyond the end */
             for (int64_t b = 0; b < before; b++)
                 for (int64_t k = 0; k < results; k++)
-                    f->absent(f, 0, to + (b * to_pitch + k * period * behind) * bytes, behind);
+                    f->absent(f, 0, to + (b * to_pitch + k * period * behind) * bytes,
+                              alike * behind);
             continue;
         }
         const int64_t tap_step = list.step * behind;
@@ -293,9 +282,6 @@ void *tarn_fold_sums(fold *f, int terms, const fold_sum *sum)
 /* What a box, a row and a pixel of interleaved planes cost beside their sources, in sources. */
 enum { COST_OF_A_BOX = 150, COST_OF_A_ROW = 40, COST_OF_A_PIXEL = 4 };
 
-/* Lanes that are read in vectors; windows whose sums are kept for all cells of a plane. */
-enum { LEAST_LANES = 16, FEW_WINDOWS = 4 };
-
 /* What is kept serves twice, so a fold had better slide, unless that costs as much more. */
 #define SLIDES_WELL 1.3
 
@@ -307,18 +293,19 @@ static double levels_of(const fold_axis *a)
     return levels;
 }
 
-double tarn_planned_room(fold *f, int arrays, int terms)
+/* Elements of all arrays. */
+static double room_of(fold *f, const fold_arrays *arrays)
 {
     double size = (double)f->lanes, room = 0;
     for (int d = 0; d < f->axes; d++)
         size *= (double)axis_at(f, d)->most;
-    room += size * arrays;
+    room += size * arrays->results;
     for (int d = 0; d < f->axes; d++) {
         const fold_axis *a = axis_at(f, d);
         room += 2 * size * levels_of(a);
         size /= (double)a->most;
         if (f->slides && a == &f->axis[0])
-            room += size * planned_width(a) * terms;
+            room += size * planned_width(a) * arrays->terms;
         size *= planned_width(a);
         room += f->slides && a == &f->axis[0] ? 0 : size;
     }
@@ -387,33 +374,16 @@ static bool cut(fold *f, int way, int64_t least_lanes)
     return true;
 }
 
-/* Room for a box and, backward, for the sums over the windows that it has, in one box. */
-static double room_of_both(fold *f, const fold_arrays *own)
-{
-    double room = tarn_planned_room(f, own->results, own->terms);
-    if (!f->windows)
-        return room;
-    for (int k = 0; k < f->axes; k++) {
-        fold_axis *w = &f->windows->axis[k];
-        const fold_axis *a = &f->axis[k];
-        const double width = planned_width(a), below = (double)a->most * a->pace + 1;
-        const double most = k == 0 && below < width ? below : width;
-        w->most = max_i64(min_i64((int64_t)most, w->results), 1);
-    }
-    f->windows->lanes = f->lanes;
-    return room + tarn_planned_room(f->windows, own[1].results, own[1].terms);
-}
-
 /* The way to save room that costs the least time for it; -1 if there is none. */
 static int cheapest_cut(fold *f, int64_t least_lanes, const fold_arrays *arrays, double *price)
 {
-    const double cost = planned_cost(f), room = room_of_both(f, arrays);
+    const double cost = planned_cost(f), room = room_of(f, arrays);
     const int64_t lanes = f->lanes;
     int cheapest = -1;
     *price = INFINITY;
     for (int way = 0; way <= 2 * f->axes; way++) {
         const fold_axis now = f->axis[way / 2];
-        const double saved = cut(f, way, least_lanes) ? room - room_of_both(f, arrays) : 0;
+        const double saved = cut(f, way, least_lanes) ? room - room_of(f, arrays) : 0;
         const double now_price = saved > 0 ? (planned_cost(f) - cost) / saved : INFINITY;
         if (now_price < *price) {
             *price = now_price;
@@ -442,7 +412,7 @@ static double plan_boxes(fold *f, bool slides, int64_t least_lanes, double room,
     for (;;) {
         double price;
         const int way = cheapest_cut(f, least_lanes, arrays, &price);
-        const bool fits = room_of_both(f, arrays) <= room;
+        const bool fits = room_of(f, arrays) <= room;
         if (fits && !(price < 0))
             return planned_cost(f);
         if (way < 0)
@@ -451,70 +421,22 @@ static double plan_boxes(fold *f, bool slides, int64_t least_lanes, double room,
     }
 }
 
-/* The same, with few lanes only if there is no other way. */
-static double plan_lanes(fold *f, bool slides, int64_t least_lanes, double room,
-                         const fold_arrays *arrays)
-{
-    const int64_t wanted = max_i64(min_i64(f->planes, LEAST_LANES), least_lanes);
-    const double cost = plan_boxes(f, slides, wanted, room, arrays);
-    return cost < INFINITY ? cost : plan_boxes(f, slides, least_lanes, room, arrays);
-}
-
-/* Boxes of about the same size. */
-static void make_even(fold *f)
-{
-    for (int k = 0; k < f->axes; k++) {
-        fold_axis *a = &f->axis[k];
-        int64_t even = ceil_div(a->results, ceil_div(a->results, a->most));
-        a->most = is_aligned(a) ? ceil_div(even, a->align) * a->align : even;
-    }
-}
-
 void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, double room,
                     const fold_arrays *arrays)
 {
     f->planes = lanes;
     fold slides = *f;
-    const double cost = plan_lanes(f, false, least_lanes, room, arrays);
-    if (plan_lanes(&slides, true, least_lanes, room, arrays) < SLIDES_WELL * cost)
+    const double cost = plan_boxes(f, false, least_lanes, room, arrays);
+    if (plan_boxes(&slides, true, least_lanes, room, arrays) < SLIDES_WELL * cost)
         *f = slides;
-    make_even(f);
 }
 
-/* What is read for a cell: windows that its box has, times what is read for one of them. */
-static double cost_of_cell(const fold *cells, fold *windows)
-{
-    double cost = planned_cost(windows);
-    for (int k = 0; k < cells->axes; k++) {
-        const fold_axis *a = &cells->axis[k];
-        const bool slides = k == 0 && cells->slides;
-        cost *= slides ? a->pace : planned_width(a) / (double)a->most;
-    }
-    return cost;
-}
-
-/* Boxes of cells with all windows that read one; false if they have too many taps. */
-static bool plan_together(fold *cells, fold *windows, double room, const fold_arrays *arrays)
-{
-    windows->slides = true;
-    for (int k = 0; k < windows->axes; k++) {
-        windows->axis[k].block = windows->axis[k].longest;
-        if (windows->axis[k].block > LONGEST_BLOCK)
-            return false;
-    }
-    cells->windows = windows;
-    const bool planned = plan_lanes(cells, true, 1, room, arrays) < INFINITY;
-    cells->windows = NULL;
-    make_even(cells);
-    return planned;
-}
-
-/* Boxes of cells, and others of windows: each has a part of the room. */
-static void plan_apart(fold *cells, fold *windows, double room, const fold_arrays *arrays)
+void tarn_plan_folds(fold *cells, fold *windows, int64_t lanes, double room,
+                     const fold_arrays *arrays)
 {
     const double few = room * 3 / 8; /* for cells */
-    for (windows->lanes = min_i64(windows->planes, LANES_TOGETHER);
-         tarn_planned_room(windows, arrays[1].results, arrays[1].terms) > room - few;)
+    for (windows->lanes = min_i64(lanes, LANES_TOGETHER);
+         room_of(windows, arrays + 1) > room - few;)
         windows->lanes = (windows->lanes + 1) / 2;
     tarn_plan_fold(cells, 1, windows->lanes, few, arrays);
     for (int k = 0; k < cells->axes; k++) /* no more are asked for at once */
@@ -523,20 +445,10 @@ static void plan_apart(fold *cells, fold *windows, double room, const fold_array
     tarn_plan_fold(windows, cells->lanes, cells->lanes, room - few, arrays + 1);
 }
 
-void tarn_plan_folds(fold *cells, fold *windows, int64_t lanes, double room,
-                     const fold_arrays *arrays)
+/* Whether many neighbours are read by the same windows: these are added up once for all of them. */
+static bool has_long_runs(const tarn_axis *axis)
 {
-    cells->planes = windows->planes = lanes;
-    fold few_cells = *cells, few_windows = *windows;
-    int64_t count = 1;
-    for (int k = 0; k < windows->axes; k++)
-        count = min_i64(count * windows->axis[k].results, FEW_WINDOWS + 1);
-    plan_apart(cells, windows, room, arrays);
-    if (count > FEW_WINDOWS && plan_together(&few_cells, &few_windows, room, arrays) &&
-        cost_of_cell(&few_cells, &few_windows) < cost_of_cell(cells, windows)) {
-        *cells = few_cells;
-        *windows = few_windows;
-    }
+    return axis->dilation == 1 && axis->stride >= LONG_STRIDE;
 }
 
 void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
@@ -544,7 +456,6 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
     f->axes = p->spatial;
     f->backward = backward;
     f->slides = false;
-    f->windows = NULL;
     for (int k = 0; k < p->spatial; k++) {
         const tarn_axis *axis = &p->axis[k];
         fold_axis *a = &f->axis[k];
@@ -555,7 +466,7 @@ void tarn_start_fold(fold *f, const tarn_problem *p, bool backward)
                          .align = 1,
                          .most = 1,
                          .block = 1};
-        a->irregular = axis->adaptive || (backward && axis->out <= 2);
+        a->irregular = axis->adaptive || (backward && (axis->out <= 2 || has_long_runs(axis)));
         if (backward && !a->irregular) {
             a->align = axis->stride;
             a->origin = -axis->lo;

@@ -73,7 +73,6 @@ struct fold {
     bool backward, slides;
     int64_t lanes;  /* interleaved planes that go together, */
     int64_t planes; /* of so many */
-    fold *windows;  /* whose sums the sources are, while boxes are planned together */
     fold_axis axis[TARN_MAX_SPATIAL];
     kept_sources kept[MOST_TERMS];
     int terms;           /* what is loaded, */
@@ -93,7 +92,7 @@ typedef struct {
 } fold_arrays;
 
 /* Plans boxes of `least_lanes` to `lanes` planes whose arrays have no more than `room` elements in
- * all; and boxes of cells and of the windows that read them, in one room. */
+ * all; and boxes of cells and of the windows that read them, each with a part of the room. */
 void tarn_plan_fold(fold *f, int64_t least_lanes, int64_t lanes, double room,
                     const fold_arrays *arrays);
 void tarn_plan_folds(fold *cells, fold *windows, int64_t lanes, double room,
@@ -104,9 +103,6 @@ void tarn_keep_sources(fold *f, int terms, int64_t bytes);
 
 /* The sums of the box, in an array of the arena's. */
 void *tarn_fold_sums(fold *f, int terms, const fold_sum *sum);
-
-/* Elements of all arrays. */
-double tarn_planned_room(fold *f, int arrays, int terms);
 
 /* Depth 0 is folded last. */
 static inline fold_axis *axis_at(fold *f, int depth)

@@ -81,7 +81,7 @@ static bool set_arena(lanes_plan *plan, const int64_t *n)
     plan->value_bytes = (values * plan->lanes * plan->bytes + 63) / 64 * 64;
     return most_runs(&plan->axis[plan->p->spatial - 1], e.row_outputs) <= MOST_RUNS &&
            plan->tile_bytes + plan->value_bytes +
-                   (plan->codes ? kept * plan->lanes * plan->bytes : 0) <=
+                   (plan->codes && !plan->saves ? kept * plan->lanes * plan->bytes : 0) <=
                LANE_ARENA_BYTES;
 }
 
@@ -91,6 +91,7 @@ static bool fits_by_order(const lanes_plan *plan, const int64_t *n)
     lanes_plan ordered = *plan;
     ordered.codes = !plan->sums;
     ordered.in_place = plan->in_place && plan->sums;
+    ordered.saves = false;
     return set_arena(&ordered, n);
 }
 
@@ -172,6 +173,13 @@ static bool has_channels(const tarn_problem *p)
     return p->lanes * p->element_bytes[TARN_X] >= 16;
 }
 
+/* Whether a pixel goes as a part of a vector, as it is no whole shorter one. */
+static bool fits_part(const lanes_plan *plan)
+{
+    const int64_t pixel = plan->p->lanes * plan->bytes;
+    return plan->ops->part_lanes && (!plan->sums || plan->in_place) && (pixel & (pixel - 1)) != 0;
+}
+
 static void set_plan(lanes_plan *plan, const tarn_tensors *t)
 {
     const tarn_problem *p = plan->p;
@@ -185,7 +193,8 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
     if (plan->turned)
         return;
     plan->in_place = plan->sums ? p->dtype <= TARN_F32 /* or f64 */ : t->base[TARN_Y] != NULL;
-    while (p->lanes * plan->bytes < plan->ops->vector_bytes)
+    plan->saves = plan->codes && plan->other < 0 && p->element_bytes[OPERAND_SAVED] == 1;
+    while (p->lanes * plan->bytes < plan->ops->vector_bytes && !fits_part(plan))
         plan->ops = plan->ops->narrower;
     set_channels(plan);
 }
@@ -286,8 +295,10 @@ static bool has_whole_box(const lanes_plan *plan)
  * the bands of each of `planes` planes of `rows` rows. */
 static int64_t set_width(lanes_plan *plan, const tarn_row_ops *ops, int64_t planes, int64_t rows)
 {
-    int64_t least_bands = 0;
+    int64_t least_bands = 0, most_lanes = planes * (plan->p->axis[0].adaptive ? 1 : rows);
     lanes_plan least = *plan;
+    while (ops->narrower && most_lanes * plan->element <= ops->narrower->vector_bytes)
+        ops = ops->narrower; /* there is not more work at once */
     for (; ops; ops = ops->narrower) {
         int64_t width = ops->vector_bytes / plan->element;
         int64_t most = count_bands(&plan->p->axis[0], planes, rows, width);
@@ -392,7 +403,7 @@ static void run_by_order(lanes_state *s, const lanes_plan *plan, const lanes_box
 {
     lanes_plan ordered = *plan;
     ordered.by_order = ordered.codes = true;
-    ordered.in_place = false;
+    ordered.in_place = ordered.saves = false;
     set_types(&ordered);
     set_box(&ordered);
     tarn_lanes_begin(s, &ordered);

@@ -62,7 +62,7 @@ typedef struct lanes_plan {
     uint64_t flip;
     int64_t element, bytes; /* of the dtype; of a sum, a key or a code */
     bool turned, banded;
-    bool in_place;                    /* results are made where they are to be */
+    bool in_place, saves;             /* values, and winners, are made where they are to be */
     int64_t channels;                 /* of a cell that go together */
     int64_t width, lanes;             /* planes, or bands, of a cell; its elements */
     tarn_axis axis[TARN_MAX_SPATIAL]; /* the problem's; of bands, the first one has no border */

@@ -38,7 +38,7 @@ void tarn_lanes_run_box(lanes_state *s, lanes_box *box)
         turn_values_back(s, box);
     if (plan->codes && plan->turned)
         turn_codes_back(s, box);
-    else if (plan->codes) /* a box of channels is a row */
+    else if (plan->codes && !plan->saves) /* a box of channels is a row */
         write_codes(s, &s->lane[0], s->codes, box);
 }
 
@@ -516,8 +516,9 @@ static void fold_row(lanes_state *s, const lanes_box *box, const int64_t *o, int
     set_rows(s, o);
     s->row.to = plan->in_place ? output_at(s, &s->lane[0], plan->out, o) : s->values + kept;
     s->row.to_step = plan->in_place ? p->stride[plan->out][last] * plan->element : cell;
-    s->row.codes = s->codes + kept;
-    s->row.codes_step = cell;
+    s->row.codes = plan->saves ? output_at(s, &s->lane[0], OPERAND_SAVED, o) : s->codes + kept;
+    s->row.codes_step = plan->saves ? p->stride[OPERAND_SAVED][last] : cell;
+    s->row.saves = plan->saves;
     int64_t alone = 0;
     if (plan->codes && plan->banded && last == 0)
         for (int64_t start = first_start(s);

@@ -7,8 +7,9 @@
  */
 #include "boxes.h"
 #include "engines.h"
+#include "tap_limits.h"
 
-enum { RUN_BYTES = 1024, ROW_BYTES = RUN_BYTES + SCRATCH_SLACK };
+enum { MOST_RUN_BYTES = 1024, TAKEN_BYTES = 24 << 10 };
 
 /* Windows [lo,hi) of an axis have all their taps: o begins at cell first + o*stride. */
 typedef struct even_windows {
@@ -21,6 +22,7 @@ typedef struct mode_job {
     const tarn_slab *slab;
     int last, width;                              /* the last axis; index of tables by width */
     int64_t bytes, pixel, step[TARN_MAX_SPATIAL]; /* from cell to cell of x, in bytes */
+    int64_t run_bytes;                            /* of a run, at most */
     tarn_mode_rule rule;
     even_windows even[TARN_MAX_SPATIAL];
     int even_taps; /* of windows that are even on all axes, as bytes from where these begin */
@@ -100,8 +102,9 @@ static void write_run(mode_job *j, int64_t n)
         const char *from = j->slab->base[TARN_X] + (start + tap[i]);
         taps[i] = from;
         if (apart != j->pixel && !seconds) {
-            taps[i] = j->taken + i * ROW_BYTES;
-            take_pixels(j, j->taken + i * ROW_BYTES, from, apart, n);
+            char *row = j->taken + i * (j->run_bytes + SCRATCH_SLACK);
+            take_pixels(j, row, from, apart, n);
+            taps[i] = row;
         }
     }
     char *y = j->slab->base[TARN_Y] + offset_of(j->p, TARN_Y, j->o) * j->bytes;
@@ -114,7 +117,7 @@ static void write_run(mode_job *j, int64_t n)
 /* Windows [lo,hi) of the row in hand. */
 static void write_row(mode_job *j, int64_t lo, int64_t hi)
 {
-    const int64_t most = max_i64(RUN_BYTES / j->pixel, 1);
+    const int64_t most = max_i64(j->run_bytes / j->pixel, 1);
     int64_t *o = &j->o[j->last], n;
     for (*o = lo; *o < hi; *o += n) {
         n = is_even(j) ? min_i64(min_i64(hi, j->even[j->last].hi) - *o, most) : 1;
@@ -176,7 +179,7 @@ static tarn_mode_rule rule_of(const tarn_problem *p)
 void tarn_engine_mode(const tarn_problem *problem, const tarn_tensors *tensors, int64_t begin,
                       int64_t end, const tarn_row_ops *ops)
 {
-    _Alignas(64) char taken[MOST_MODE_TAPS * ROW_BYTES], results[ROW_BYTES];
+    _Alignas(64) char taken[TAKEN_BYTES], results[MOST_RUN_BYTES + SCRATCH_SLACK];
     tarn_slab slab;
     mode_job job = {.p = problem,
                     .ops = ops,
@@ -188,6 +191,7 @@ void tarn_engine_mode(const tarn_problem *problem, const tarn_tensors *tensors, 
                     .results = results};
     job.width = __builtin_ctzll((unsigned long long)job.bytes);
     job.pixel = problem->lanes * job.bytes;
+    job.run_bytes = min_i64(TAKEN_BYTES / taps_of(problem) - SCRATCH_SLACK, MOST_RUN_BYTES) / 8 * 8;
     prepare_even(&job);
     while (next_slab(problem, tensors, problem->axis[0].out, &begin, end, &slab))
         write_slab(&job);

@@ -110,26 +110,41 @@ typedef struct tarn_asked_pixels {
     int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
 } tarn_asked_pixels;
 
-/* A tap by which cells ask windows, `offset` elements from where they would be; and how many of
- * the sums of S5 end with it: none, that of a row, those of a row and of a plane. */
+/* A tap by which cells ask windows, `offset` elements from where they would be; and whether the sum
+ * of a row of windows ends with it [S5]. */
 typedef struct tarn_asked_term {
     int64_t offset;
-    int32_t tap, ends;
+    int32_t tap;
+    bool ends;
 } tarn_asked_term;
 
-/* How winners become places: the number of a tap is divided by the taps of the last axis, which
- * comes first here, the quotient by those of the axis before, and so on. Of each window there is
- * the key and the place of its first tap, and the least and the greatest number of a tap inside on
- * each axis, in fields of bits; above every field is one of `signs`. */
+/* How winners become places. A tap's place, its key and its fields are sums over its number and
+ * the quotients of that by the taps of the last axis, of the last two, and so on, each times a
+ * factor. Of each window there is the key and the place of its first tap, and the least and the
+ * greatest tap inside on each axis, in fields of bits; above every field is one of `signs`. */
+typedef struct tarn_placed_axis {
+    int32_t divisor, reciprocal; /* 2^16 / divisor, rounded up */
+    int32_t place, key, field;
+    float inverse; /* of divisor */
+} tarn_placed_axis;
+
 typedef struct tarn_placing {
     int axes;
-    int32_t taps, key_step, all_key, all_place, all_least, all_most, signs;
+    bool clipped; /* not all taps are inside */
+    int32_t taps, all_key, all_place, all_least, all_most, signs;
     const int32_t *key, *place, *least, *most;
-    struct {
-        int32_t kernel, pitch, shift;
-        float inverse; /* of kernel */
-    } axis[TARN_MAX_SPATIAL];
+    tarn_placed_axis axis[TARN_MAX_SPATIAL]; /* the last one first */
 } tarn_placing;
+
+/* Windows whose winners have places, in scratch. Window i - lag is the one before i that has cells
+ * in common with it. There are `lag` windows before the first, with keys that are less, and a
+ * vector and `lag` behind the last, with keys that are even and greater. */
+typedef struct tarn_runs {
+    const int32_t *keys, *places;
+    const void *gy, *sums; /* of each window; of its run but for `rounds` windows before it */
+    int64_t lag, rounds;
+    int32_t away;
+} tarn_runs;
 
 /* To scratch: n pixels of `channels` elements, steps apart. */
 typedef void tarn_read_pixels(void *scratch, int64_t scratch_step, const void *pixels, int64_t step,
@@ -213,6 +228,7 @@ typedef struct tarn_lane_row {
     double divisor;
     char *to, *codes; /* the results of the first window */
     int64_t to_step, codes_step;
+    bool saves; /* codes are stored as winners of a byte [M7] */
 } tarn_lane_row;
 
 /* Indices of winners: tap t of a window lies t*weight[0] + t/k*weight[1] + ... behind tap 0, k
@@ -235,6 +251,7 @@ typedef struct tarn_mode_rule {
 
 typedef struct tarn_row_ops {
     int vector_bytes;
+    bool part_lanes; /* the three for lanes take fewer than a vector; of sums, f32 and f64 */
     /* the same with shorter vectors, or NULL: for pixels of few channels */
     const struct tarn_row_ops *narrower;
 
@@ -418,22 +435,17 @@ typedef struct tarn_row_ops {
     void (*add_sums[2])(void *to, const void *from, int64_t n);
 
     /* Winners of 1 and of 4 bytes: where n windows put their gradients, n being a vector at least.
-     * Keys are twice the window's row and its winner's column, and odd if that is a tap inside. */
+     * Keys are twice the window's row and its winner's column, plus one if that is a tap inside. */
     void (*find_places[2])(int32_t *keys, int32_t *places, const void *codes,
                            const tarn_placing *by, int64_t n);
-    /* same[i] is -1 where windows i and i - lag have one winner, which is inside, and else 0.
-     * False if one of them is before that of the window `lag` before it, or one of its column in
-     * another row. Keys and places go on for a vector, with keys that are greater. */
-    bool (*find_runs)(int32_t *same, const int32_t *keys, const int32_t *places, int64_t lag,
-                      int64_t n);
-    /* Sums of the gradients of runs up to each window, in f32 and f64, scratch to scratch. A winner
-     * has at most `behind` windows behind its first, at least one. */
-    void (*sum_runs[2])(void *sums, const void *gy, const int32_t *same, int64_t lag,
-                        int64_t behind, int64_t n);
-    /* Appends the places, plus `away`, and sums of those windows whose key is odd and which are not
-     * the same as the next, to scratch; returns how many. */
-    int64_t (*list_runs[2])(int32_t *list, void *values, const int32_t *places, const void *sums,
-                            const int32_t *keys, const int32_t *next, int32_t away, int64_t n);
+    /* Sums of the gradients of runs up to each window. */
+    void (*sum_runs[2])(void *sums, const tarn_runs *of, int64_t n);
+    /* Lists the places, plus `away`, and sums of the last windows of runs, up to a vector more;
+     * returns how many, or -1 if a winner is before that of the window `lag` before it, or in
+     * another place of its column. *wild becomes true if 2^60 such gradients might not add up to a
+     * finite number. */
+    int64_t (*list_runs[2])(int32_t *list, void *values, const tarn_runs *of, int64_t n,
+                            bool *wild);
     /* Whether 2^60 gradients of f32, f64 add up to a finite number, wherever they begin. */
     bool (*are_tame[2])(const void *gradients, int64_t n);
 } tarn_row_ops;

@@ -41,7 +41,8 @@ static inline bool means_fit_f32(tarn_dtype dtype, int64_t taps)
     return sums_stay_below(1LL << 23, dtype, taps);
 }
 
-/* ... of terms_f64 and means_f64. */
+/* ... of terms_f64 and means_f64. Of 64-bit integers the numbers decide, not the dtype: sums below
+ * 2^51 (wide_means.c). */
 static inline bool means_fit_f64(tarn_dtype dtype, int64_t taps)
 {
     if (dtype <= TARN_BF16)

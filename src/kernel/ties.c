@@ -389,30 +389,13 @@ static void sum_axis(pass *s, const window_run *w, int64_t *place, int axis, cha
     sum_entries(s, w, place, axis, taps, n, out);
 }
 
-/* The sums of small planes, whose cells are a row of the problem `whole`. */
-static void sum_plane(pass *s, const tarn_problem *whole, const window_run *w, char *out)
-{
-    const tarn_problem *p = s->p;
-    int64_t place[TARN_MAX_SPATIAL], cells = whole->axis[0].size;
-    s->p = whole;
-    load_tangents(s, w, place, 0, cells, out);
-    s->p = p;
-    for (int a = 0; a < p->spatial; a++) {
-        cells /= p->axis[a].size;
-        sum_in_place(s, out, w->n, p->axis[a].size, cells * s->lanes);
-    }
-}
-
 /* The tangents of a run whose tops are known. */
-static void follow_run(pass *s, const window_run *w, const tarn_problem *whole)
+static void follow_run(pass *s, const window_run *w)
 {
     int64_t place[TARN_MAX_SPATIAL];
     const int64_t used = s->room.used;
     char *sums = take(&s->room, s->run, s->bytes);
-    if (whole)
-        sum_plane(s, whole, w, sums);
-    else
-        sum_axis(s, w, place, s->p->spatial - 1, sums);
+    sum_axis(s, w, place, s->p->spatial - 1, sums);
     share_out(s, sums, w);
     s->ops->rows->write_gradients[s->p->dtype](place_of(s, TARN_DY, w->o), window_step(s, TARN_DY),
                                                sums, s->lanes, s->lanes, w->n);
@@ -431,7 +414,7 @@ static void follow_windows(pass *s, const tarn_slab *slab)
         for (w.o[inner] = windows.from[inner]; w.o[inner] < end; w.o[inner] += w.n) {
             w.n = min_i64(most, end - w.o[inner]);
             find_run(s, &w);
-            follow_run(s, &w, NULL);
+            follow_run(s, &w);
         }
     while (next_place(inner, &windows, w.o));
     s->room.used = used;
@@ -629,10 +612,7 @@ static void run_planes(pass *s, const tarn_tensors *t, int64_t begin, int64_t en
     tarn_slab slab;
     const int64_t units = merge_global_axes(&merged);
     s->run = backward ? GIVEN_PLANES : summed_together(p);
-    const bool small = merged.spatial == 1 && merged.axis[0].size <= s->run / p->lanes;
-    const int64_t width = backward ? 1
-                          : small  ? merged.axis[0].size
-                                   : p->axis[p->spatial - 1].size,
+    const int64_t width = backward ? 1 : p->axis[p->spatial - 1].size,
                   most = max_i64(s->run / p->lanes / width, 1);
     window_run w = new_run(s);
     memset(w.o, 0, sizeof w.o);
@@ -650,7 +630,7 @@ static void run_planes(pass *s, const tarn_tensors *t, int64_t begin, int64_t en
                 find_run(s, &w);
             s->p = p;
             if (!backward)
-                follow_run(s, &w, small ? &merged : NULL);
+                follow_run(s, &w);
         }
     }
 }

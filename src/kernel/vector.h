@@ -355,14 +355,14 @@ ADDED(i64, u64)
 SIGNED_TYPES(CHOICES)
 #undef CHOICES
 #else
-/* Masks are registers of their own: two masked moves, before which codes take the minimum where
- * x == best. */
+/* Masks are registers of their own: a masked move, before which codes take the minimum where
+ * x == best. The greater one does not wait for the mask. */
 #define CHOICES_BY_MASK(t, m, vector, bits, GREATER, EQUAL)                                        \
     static inline void take_greater_##t(v_##t *best, v_##m *code, v_##t x, v_##m its_code)         \
     {                                                                                              \
         uint64_t wins = GREATER((vector)x, (vector)*best);                                         \
         *code = (v_##m)_mm512_mask_mov_epi##bits((__m512i)*code, wins, (__m512i)its_code);         \
-        *best = (v_##t)_mm512_mask_mov_epi##bits((__m512i)*best, wins, (__m512i)x);                \
+        *best = greater_##t(x, *best);                                                             \
     }                                                                                              \
     static inline void take_winner_##t(v_##t *best, v_##m *code, v_##t x, v_##m its_code)          \
     {                                                                                              \

@@ -37,60 +37,50 @@ static winners_cost cost_of(const tarn_problem *p)
     return of;
 }
 
-/* Lanes of a vector of sums. */
-static double lanes_of(const tarn_problem *p, const tarn_row_ops *ops)
+/* A pixel is found once for all its channels; each of its windows takes two loads, whatever the
+ * vectors' length. */
+static double pixels_cost(const tarn_problem *p, const winners_cost *of)
 {
-    return (double)ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4);
+    double tap = p->dtype == TARN_F64 ? 0.14 : 0.07;
+    return of->cells * (7 / (double)p->lanes + 0.05) + tap * of->taps;
 }
 
-/* A pixel is found once for all its channels; each of its windows takes a vector operation. */
-static double pixels_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
-{
-    return of->cells * (12 / (double)p->lanes + 0.15) + 0.85 * of->taps / lanes_of(p, ops);
-}
-
-/* Boxes have few of many channels. Cells of several phases along the row are joined, in vectors
- * only if there are two of f32. */
+/* Cells of two phases along the row are joined. */
 static double asked_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
 {
-    const tarn_axis *row = &p->axis[p->spatial - 1];
-    int64_t stride = row->out > 1 ? row->stride : row->size;
-    double window = p->lanes < 24 ? 0.3 : 1.6, margins = p->spatial < 3 ? 1 : 2;
-    double joining = stride == 1 ? 0.1 : p->lanes > 1 ? 0.6 : stride == 2 ? 0.25 : 1;
-    if (stride > 1 && p->dtype == TARN_F64)
-        joining *= 3;
-    return window + 0.8 * of->taps / lanes_of(p, ops) * margins + joining * of->cells;
+    double lanes = (double)ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4);
+    double cell = p->axis[p->spatial - 1].stride == 1 ? 0.08 : p->dtype == TARN_F64 ? 0.34 : 0.17;
+    return 0.1 + 1.1 * of->taps / lanes + cell * of->cells;
 }
 
-/* Cells are cleared before, byte by byte. Interleaved channels make tiles short, whose windows are
- * read twice where they overlap. */
+/* Cells are cleared before, byte by byte. Sums of several axes are one more list each; those of
+ * channels last are of short tiles, whose windows are read twice where they overlap. */
 static double scatter_cost(const tarn_problem *p, const winners_cost *of)
 {
-    static const double one_channel[] = {0.9, 1.8, 2, 3}, channels[] = {0.9, 3.5, 3.2, 7};
-    const double *windows = p->lanes == 1 ? one_channel : channels;
-    double line = p->lanes > 1 && p->spatial == 1 && of->overlaps == 0 ? 1.5 : 0;
-    return windows[of->overlaps < 3 ? of->overlaps : 3] + line +
-           0.05 * (double)p->element_bytes[TARN_GX] * of->cells;
+    static const double one_channel[] = {1.2, 1.5, 1.5, 2.3}, channels[] = {1.6, 2.3, 2.3, 5};
+    double window = (p->lanes == 1 ? one_channel : channels)[of->overlaps < 3 ? of->overlaps : 3];
+    return window + 0.02 * (double)p->element_bytes[TARN_GX] * of->cells;
 }
 
-/* Vectors of 64 bytes gain only where they are loaded as they lie, and not from scratch that was
- * just stored in other pieces. */
-enum { SCRATCH_VECTOR = 32 };
+/* Cells ask with shorter vectors: those of 64 bytes would be loaded from scratch that was just
+ * stored in other pieces. */
+enum { ASKING_VECTOR = 32 };
 
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops)
 {
-    const tarn_row_ops *narrow = ops_for(ops, SCRATCH_VECTOR);
+    const tarn_row_ops *narrow = ops_for(ops, ASKING_VECTOR);
+    const tarn_row_ops *filled = ops_for(ops, p->lanes * (p->dtype == TARN_F64 ? 8 : 4));
     winners_cost of = cost_of(p);
     double rest = scatter_cost(p, &of);
-    double pixels = tarn_pixels_can_ask(p, ops) ? pixels_cost(p, &of, ops) : DBL_MAX;
+    double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of) : DBL_MAX;
     double asked = tarn_cells_can_ask(p) ? asked_cost(p, &of, narrow) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
-        tarn_ask_pixels(p, t, begin, end, box, ops);
+        tarn_ask_pixels(p, t, begin, end, box, filled);
     else if (asked < rest)
         tarn_ask_windows(p, t, begin, end, box, narrow);
     else
-        tarn_scatter_gradients(p, t, begin, end, box, narrow);
+        tarn_scatter_gradients(p, t, begin, end, box, ops);
 }
 
 void tarn_engine_backward_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin,

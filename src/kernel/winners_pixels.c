@@ -22,10 +22,20 @@ bool tarn_pixels_can_ask(const tarn_problem *p, const tarn_row_ops *ops)
            windows <= MOST_ASKED_PIXELS;
 }
 
-/* The windows of n columns. Their taps go down by one step; of adaptive windows there are two. */
+/* The windows of n columns. Their taps go down by one step; of adaptive windows there are two. A
+ * stride further they are the next, where none of either column is missing. */
 static void find_columns(const tarn_axis *axis, pixel_lists *to, int64_t lo, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
+        int64_t alike = axis->adaptive ? -1 : k - axis->stride;
+        if (alike >= 0 && to->first[alike] >= axis->window_step &&
+            to->first[alike] + to->count[alike] * axis->window_step < axis->out) {
+            to->first[k] = to->first[alike] + 1;
+            to->count[k] = to->count[alike];
+            to->tap[k] = to->tap[alike];
+            to->tap_step[k] = to->tap_step[alike];
+            continue;
+        }
         tarn_span windows = cell_windows(axis, lo + k);
         int64_t first = span_at(&windows, windows.lo), count = windows.hi - windows.lo;
         int64_t tap = count > 0 ? tap_of(axis, first, lo + k) : 0;

@@ -19,11 +19,14 @@
 
 enum {
     AXES = TARN_MAX_SPATIAL + 1, /* planes, and then space */
-    ROOM_BYTES = 31 << 10,
+    ROOM_BYTES = 30 << 10,
     LITTLE_ROOM_BYTES = 13 << 10, /* beside winners that were found */
     ALIGNMENT = 64,
     MOST_WINDOWS = 512, /* of a list, each channel by itself */
     MOST_LAG = 128,
+    CHANNELS_TOGETHER = 16,
+    FEW_CHANNELS = 8,
+    WHOLE_VECTORS = MOST_WINDOWS + MOST_LANES,
     MOST_TAPS = 256, /* that a byte names */
     MOST_SPAN = 1 << 29
 };
@@ -43,11 +46,11 @@ struct scatter_job {
     const tarn_problem *p;
     const tarn_row_ops *ops;
     const tarn_slab *slab;
-    int last, join, moving;     /* axes: the first that is joined, and that along which cells go */
-    int lowest;                 /* axis of a block */
-    bool wide, half, alone;     /* f64; 16 bits; no other axis than the last overlaps */
-    bool numbered, apart;       /* 16 bits: sums are in the list, not in a box; and have one term */
-    bool runs, slow, odd, read; /* the last axis overlaps; ...; not tame; the tile has windows */
+    int last, join, moving; /* axes: the first that is joined, and that along which cells go */
+    int lowest;             /* axis of a block */
+    bool wide, half, alone; /* f64; 16 bits; no other axis than the last overlaps */
+    bool numbered, apart;   /* 16 bits: sums are in the list, not in a box; and have one term */
+    bool slow, odd, read;   /* ...; not tame; the tile has windows */
     bool joins[AXES];
     int64_t sum_bytes, room_bytes, taps;
     tarn_axis axis[AXES];
@@ -72,22 +75,31 @@ struct scatter_job {
     tarn_placing placing;
     scatter_put *put;
     int64_t put_bytes; /* of the gradients that it takes */
-    int32_t *key, *place, *least, *most, *keys, *places, *same;
-    double *gradients, *run_sums;
+    int shift[AXES];   /* of an axis' field */
+    int32_t *key, *place, *least, *most, *keys, *places;
+    uint16_t *ends;
+    char *gradients, *run_sums;
     uint64_t *tap;
 };
 
 /* What the job's pointers point to, not cleared at the start. */
 typedef struct scatter_tables {
-    int32_t of_windows[6][MOST_WINDOWS + MOST_LANES];
-    int32_t same[MOST_WINDOWS + MOST_LANES + MOST_LAG];
-    double gradients[MOST_WINDOWS + MOST_LANES], run_sums[MOST_WINDOWS + MOST_LANES];
-    uint64_t tap[MOST_TAPS]; /* of windows apart */
+    int32_t of_windows[4][WHOLE_VECTORS];
+    uint16_t ends[MOST_WINDOWS];
+    int32_t found[MOST_LAG + WHOLE_VECTORS + MOST_LAG + WHOLE_VECTORS]; /* keys, places */
+    double sums[MOST_LAG + 2 * WHOLE_VECTORS];                          /* of windows, of runs */
+    uint64_t tap[MOST_TAPS];                                            /* of windows apart */
 } scatter_tables;
 
 static int64_t step_of_taps(const tarn_axis *axis)
 {
     return axis->adaptive ? 1 : axis->dilation;
+}
+
+/* From a tap to the next, in sums. */
+static int64_t tap_pitch(const scatter_job *j, int axis)
+{
+    return j->pitch[axis] * step_of_taps(&j->axis[axis]);
 }
 
 /* Window o of an axis; false if it has no tap in the tile. */
@@ -154,7 +166,7 @@ static void go_over_cells(const scatter_job *j, range moving, cells_action actio
 /* Makes the cells of some windows of the moving axis ready. */
 static void reach(scatter_job *j, range windows)
 {
-    enum { AHEAD_BYTES = 8 << 10 };
+    enum { AHEAD_BYTES = 128 << 10 };
     int64_t all = j->cells[j->moving].hi, bytes = j->pitch[j->moving] * j->sum_bytes;
     int64_t end = min_i64(window_end(&j->axis[j->moving], windows.hi - 1), all), from = j->ready;
     if (end <= from)
@@ -205,13 +217,13 @@ LISTS(double)
 #undef LISTS
 
 /* The same where cells have the number of their sum in the list, from 1 on. */
-static void add_half(scatter_job *j)
+static void add_half(scatter_job *j, int64_t first)
 {
     uint16_t *restrict cells = (uint16_t *)(void *)j->slab->base[TARN_GX] + j->base;
     float *restrict value = (float *)(void *)j->values;
     int32_t *restrict at = j->list;
     int64_t settled = j->settled;
-    for (int64_t k = settled; k < j->count; k++) {
+    for (int64_t k = first; k < j->count; k++) {
         int64_t number = cells[at[k]], to = number ? number - 1 : settled;
         float more = value[k];
         value[settled] = 0;
@@ -240,7 +252,7 @@ static void join_half(scatter_job *j, int64_t first, bool adds)
     for (int64_t k = j->count - 1; k >= first; k--)
         cells[at[k]] = aside[k];
     if (adds)
-        add_half(j);
+        add_half(j, first);
 }
 
 static void store_half(scatter_job *j)
@@ -259,7 +271,10 @@ static void store_half(scatter_job *j)
 
 static void add_list(scatter_job *j)
 {
-    (j->apart ? store_half : j->numbered ? add_half : j->wide ? add_double : add_float)(j);
+    if (j->numbered && !j->apart)
+        add_half(j, j->settled);
+    else
+        (j->apart ? store_half : j->wide ? add_double : add_float)(j);
 }
 
 /* An axis ends, whose windows are in the list from `first` on. */
@@ -314,7 +329,7 @@ static void list_row_slowly(scatter_job *j, const char *codes, const char *gy, i
         int64_t column = 0, place = place_of(j, codes, o, &column), other;
         bool first = place != NOWHERE;
         tarn_span windows = {.step = 1, .first = o, .lo = 0, .hi = 1};
-        if (first && j->runs && !j->alone)
+        if (first && !j->alone)
             windows = cell_windows(&j->axis[j->last], column);
         double sum = 0;
         for (int64_t k = windows.lo; k < windows.hi && first; k++) {
@@ -369,14 +384,15 @@ static bool is_full(const scatter_job *j, int axis, const scatter_window *w)
 static int32_t field(const scatter_job *j, int axis, const scatter_window *w, bool least)
 {
     int32_t value = (int32_t)(w->first > w->end ? least : least ? w->first : w->end);
-    return axis == 0 ? 0 : value << j->placing.axis[j->last - axis].shift;
+    return axis == 0 ? 0 : value << j->shift[axis];
 }
 
 /* The tables of a block's windows, from those of its last axis outwards; of a block that has not
  * all of its axis, without the taps inside on that. */
 static void fill_tables(scatter_job *j)
 {
-    int64_t n = j->chunk, width = length(j->cells[j->last]) + 2 * extent_of(&j->axis[j->last]);
+    int64_t n = j->chunk;
+    int64_t width = 2 * (length(j->cells[j->last]) + 2 * extent_of(&j->axis[j->last]));
     int64_t span = 0; /* of keys */
     j->clipped = false;
     j->inside = (range){0, 0};
@@ -402,7 +418,8 @@ static void fill_tables(scatter_job *j)
             int32_t least = bounds ? field(j, a, &w, true) : 0,
                     most = bounds ? field(j, a, &w, false) : 0;
             int32_t place = (int32_t)((w.start - first) * j->pitch[a]);
-            int32_t more = (int32_t)(a == j->last ? w.start - first : (o - windows.lo) * span);
+            int32_t more =
+                (int32_t)(a == j->last ? 2 * (w.start - first) : (o - windows.lo) * span);
             for (int64_t k = 0, to = (o - windows.lo) * n; k < n; k++, to++) {
                 j->key[to] = j->key[k] + more;
                 j->place[to] = j->place[k] + place;
@@ -531,17 +548,17 @@ static void put_rows(const scatter_job *j, const tarn_placing *by, const uint8_t
  * numbers that name none. */
 static void list_taps(scatter_job *j)
 {
-    const tarn_placing *by = &j->placing;
     for (int64_t tap = 0; tap < MOST_TAPS; tap++) {
         int64_t rest = tap;
         int32_t offset = 0, fields = 0;
-        for (int k = 0; k < j->last && tap < j->taps; k++) {
-            offset += (int32_t)(rest % by->axis[k].kernel) * by->axis[k].pitch;
-            fields |= (int32_t)(rest % by->axis[k].kernel) << by->axis[k].shift;
-            rest /= by->axis[k].kernel;
+        for (int a = j->last; a > 0 && tap < j->taps; a--) {
+            int64_t on = rest % j->axis[a].kernel;
+            offset += (int32_t)(on * tap_pitch(j, a));
+            fields |= (int32_t)on << j->shift[a];
+            rest /= j->axis[a].kernel;
         }
         if (tap >= j->taps)
-            fields = (by->signs - 1) & ~by->signs;
+            fields = (j->placing.signs - 1) & ~j->placing.signs;
         j->tap[tap] = (uint64_t)(uint32_t)fields << 32 | (uint32_t)offset;
     }
 }
@@ -594,9 +611,11 @@ static void find_block(scatter_job *j, const char *codes, const char *gy, int64_
         if (j->put)
             put_rows(j, &by, (const uint8_t *)codes + at, gy + at * j->put_bytes, away,
                      length(some) * each, full && (j->whole || is_full(j, axis, &w)));
-        else
+        else {
+            by.clipped = !full || length(j->inside) < j->row || !(j->whole || is_full(j, axis, &w));
             j->ops->find_places[bytes > 1](j->keys + at, j->places + at, codes + at * bytes, &by,
                                            max_i64(length(some) * each, j->ops->vector_bytes / 4));
+        }
     }
 }
 
@@ -610,58 +629,72 @@ static int64_t first_place(const scatter_job *j, int axes)
     return place;
 }
 
+/* Lists the runs of a block, whose winners have their places; false if winners are none. Windows
+ * before the axis that is joined are one list each. */
+static bool list_runs(scatter_job *j, const char *gy, int32_t away, range block, int64_t n)
+{
+    enum { MOST_ROUNDS = 12 };
+    int64_t behind = windows_behind(&j->axis[j->last]), start = j->count;
+    int64_t each = n, bytes = j->sum_bytes;
+    for (int64_t k = n; k < n + j->lag + MOST_LANES; k++)
+        j->keys[k] = INT32_MAX - 1;
+    memset(j->places + n, 0, MOST_LANES * sizeof j->places[0]);
+    j->ops->read_gradients[j->p->dtype](j->gradients, n, gy, n, n, 1);
+    memset(j->gradients + n * bytes, 0, (size_t)(MOST_LANES * bytes));
+    bool many = behind > MOST_ROUNDS || behind * j->lag > MOST_LAG;
+    const char *sums = many ? j->run_sums : j->gradients;
+    tarn_runs runs = {j->keys, j->places, j->gradients, sums, j->lag, many ? 0 : behind, away};
+    if (many)
+        j->ops->sum_runs[j->wide](j->run_sums, &runs, n);
+    for (int a = j->block_axis; a < j->join && j->join <= j->last; a++)
+        each /= length(a == j->block_axis ? block : j->windows[a]);
+    for (int64_t at = 0; at < n; at += each) {
+        runs.keys = j->keys + at;
+        runs.places = j->places + at;
+        runs.gy = j->gradients + at * bytes;
+        runs.sums = sums + at * bytes;
+        int64_t listed = j->ops->list_runs[j->wide](
+            j->list + j->count, j->values + j->count * bytes, &runs, each, &j->odd);
+        if (listed < 0) {
+            j->count = start;
+            return false;
+        }
+        j->count += listed;
+        j->ends[at / each] = (uint16_t)j->count;
+    }
+    if (j->block_axis >= j->join)
+        return true;
+    for (int64_t k = 0, first = start; k < n / each; first = j->ends[k++]) {
+        j->count = j->ends[k];
+        join_list(j, first, true);
+    }
+    j->count = j->settled;
+    return true;
+}
+
 /* Lists `chunk` channels of the block, the first `skipped` of them being done; false if runs are
  * none. */
 static bool list_block(scatter_job *j, range block, int64_t channel, int64_t skipped, int64_t n)
 {
     const tarn_problem *p = j->p;
     int64_t code_bytes = p->element_bytes[OPERAND_SAVED];
-    const char *codes = read_block(j, OPERAND_SAVED, block, channel, (char *)j->run_sums);
+    const char *codes = read_block(j, OPERAND_SAVED, block, channel, j->run_sums);
     for (int64_t k = 0; k < n && skipped > 0; k += j->chunk) /* then there are copies */
-        memset((char *)j->run_sums + k * code_bytes, 0xff, (size_t)(skipped * code_bytes));
-    const void *gy = read_block(j, TARN_GY, block, channel, (char *)j->gradients);
-    int64_t place = channel + first_place(j, j->last + 1), each = n;
-    j->odd |= !j->half && !j->ops->are_tame[j->wide](gy, n);
-    if (j->put && j->sums == j->box) {
-        j->ops->read_gradients[p->dtype](j->keys, n, gy, n, n, 1);
-        gy = j->keys;
+        memset(j->run_sums + k * code_bytes, 0xff, (size_t)(skipped * code_bytes));
+    const char *gy = read_block(j, TARN_GY, block, channel,
+                                j->half ? j->run_sums + 4 * MOST_WINDOWS : j->gradients);
+    int64_t place = channel + first_place(j, j->last + 1);
+    if (j->put) {
+        j->odd |= !j->half && !j->ops->are_tame[j->wide](gy, n);
+        if (j->sums == j->box) {
+            j->ops->read_gradients[p->dtype](j->keys, n, gy, n, n, 1);
+            gy = (const char *)j->keys;
+        }
     }
     find_block(j, codes, gy, place, block, n);
     if (j->put)
         return true;
-    for (int64_t k = n; k < n + MOST_LANES; k++) {
-        j->keys[k] = INT32_MAX - 1;
-        j->places[k] = 0;
-    }
-    if (j->runs && !j->ops->find_runs(j->same, j->keys, j->places, j->lag, n))
-        return false;
-    if (j->runs) {
-        memset(j->same, 0, (size_t)j->lag * sizeof j->same[0]);
-        memset(j->same + n, 0, (size_t)(j->lag + MOST_LANES) * sizeof j->same[0]);
-    }
-    if (j->sum_bytes != p->element_bytes[TARN_GY]) {
-        j->ops->read_gradients[p->dtype](j->run_sums, n, gy, n, n, 1);
-        gy = memcpy(j->gradients, j->run_sums, (size_t)(n * j->sum_bytes));
-    }
-    if (j->runs) {
-        if (gy != j->gradients)
-            memcpy(j->gradients, gy, (size_t)(n * j->sum_bytes));
-        j->ops->sum_runs[j->wide](j->run_sums, j->gradients, j->same, j->lag,
-                                  windows_behind(&j->axis[j->last]), n);
-        gy = j->run_sums;
-    }
-    for (int a = j->block_axis; a < j->join && j->join <= j->last; a++)
-        each /= length(a == j->block_axis ? block : j->windows[a]);
-    for (int64_t at = 0; at < n; at += each) {
-        int64_t first = j->count;
-        j->count += j->ops->list_runs[j->wide](j->list + first, j->values + first * j->sum_bytes,
-                                               j->places + at, (const char *)gy + at * j->sum_bytes,
-                                               j->keys + at, j->same + j->lag + at,
-                                               (int32_t)(place - j->base), each);
-        if (each < n || j->block_axis < j->join)
-            join_list(j, first, true);
-    }
-    return true;
+    return list_runs(j, gy, (int32_t)(place - j->base), block, n);
 }
 
 static void run_block(scatter_job *j, range block)
@@ -746,8 +779,6 @@ static int64_t bounded_product(int64_t a, int64_t b)
     return min_i64(a, MOST_SPAN) * min_i64(b, MOST_SPAN);
 }
 
-enum { CHANNELS_TOGETHER = 16 };
-
 static bool row_fits(const scatter_job *j)
 {
     int64_t channels = min_i64(j->pixel, CHANNELS_TOGETHER), last = j->last;
@@ -785,7 +816,8 @@ static bool list_fits(const scatter_job *j)
     return n + 4 * ALIGNMENT <= j->room_bytes && span < MOST_SPAN;
 }
 
-/* Halves what has most cells for its windows, or many channels; false if nothing fits. */
+/* Halves what has most cells for its windows, or many channels: these also where windows would be
+ * read by many tiles; false if nothing fits. */
 static bool cut_tile(scatter_job *j)
 {
     for (int a = 1; a <= j->last; a++)
@@ -804,8 +836,8 @@ static bool cut_tile(scatter_job *j)
                 best = a;
             }
         }
-        bool channels =
-            j->pixel > (j->numbered ? MOST_LAG : CHANNELS_TOGETHER) || (j->pixel > 1 && most < 1);
+        bool channels = j->pixel > (j->numbered ? MOST_LAG : CHANNELS_TOGETHER) ||
+                        (j->pixel > 1 && most < (j->half || j->pixel <= FEW_CHANNELS ? 1 : 4));
         if ((row && channels) || best < 0 || j->size[best] == 1) {
             if (j->pixel == 1)
                 return false;
@@ -831,6 +863,8 @@ static void choose_block(scatter_job *j)
     int64_t row = length(j->windows[j->last]), span = MOST_SPAN;
     j->chunk = min_i64(length(j->channels), MOST_LAG / j->axis[j->last].window_step);
     j->chunk = j->slow ? 1 : min_i64(j->chunk, MOST_WINDOWS / row);
+    if (j->chunk > CHANNELS_TOGETHER && j->chunk < length(j->channels))
+        j->chunk -= j->chunk % CHANNELS_TOGETHER;
     j->lag = j->chunk * j->axis[j->last].window_step;
     j->block_axis = j->last;
     j->block = row;
@@ -871,8 +905,10 @@ static void set_pitches(scatter_job *j)
         j->pitch[a] = j->half && !j->numbered ? pitch : stride;
         pitch *= a > 0 ? j->size[a] : 1;
     }
-    for (int a = j->last; a > 0; a--)
-        j->placing.axis[j->last - a].pitch = (int32_t)(j->pitch[a] * step_of_taps(&j->axis[a]));
+    j->placing.axis[0].place = (int32_t)tap_pitch(j, j->last);
+    for (int a = j->last - 1; a > 0; a--)
+        j->placing.axis[j->last - a].place =
+            (int32_t)(tap_pitch(j, a) - j->axis[a + 1].kernel * tap_pitch(j, a + 1));
 }
 
 static void run_tile(scatter_job *j)
@@ -913,8 +949,6 @@ static void set_axes(scatter_job *j, const range *box)
             j->stride[k][a] = p->stride[k][a - 1];
         j->taps *= j->axis[a].kernel;
         bool overlaps = tarn_windows_overlap(&j->axis[a]);
-        if (a == j->last)
-            j->runs = overlaps;
         j->joins[a] = overlaps && overlapping > 0 && a < j->last;
         if (j->joins[a] && j->join <= j->last)
             j->lowest = a; /* blocks may have many of one joined axis only */
@@ -925,18 +959,23 @@ static void set_axes(scatter_job *j, const range *box)
     j->alone = overlapping == 1;
     j->placing = (tarn_placing){.axes = j->last,
                                 .taps = (int32_t)j->taps,
-                                .key_step = (int32_t)step_of_taps(&j->axis[j->last]),
                                 .key = j->key,
                                 .place = j->place,
                                 .least = j->least,
                                 .most = j->most};
-    for (int k = 0; k < j->last; k++) {
-        int64_t kernel = j->axis[j->last - k].kernel;
-        int bits = 64 - __builtin_clzll((uint64_t)kernel);
-        j->placing.axis[k].kernel = (int32_t)kernel;
-        j->placing.axis[k].inverse = 1 / (float)kernel;
-        j->placing.axis[k].shift = shift;
-        shift += bits;
+    int64_t divisor = 1, key = 2 * step_of_taps(&j->axis[j->last]), field = 0;
+    for (int a = j->last; a > 0; a--) {
+        int64_t kernel = j->axis[a].kernel;
+        tarn_placed_axis *by = &j->placing.axis[j->last - a];
+        by->divisor = (int32_t)divisor;
+        by->reciprocal = (int32_t)((1 << 16) / divisor + 1);
+        by->inverse = 1 / (float)divisor;
+        by->key = (int32_t)(a == j->last ? key : -key * j->axis[j->last].kernel);
+        by->field = (int32_t)((INT64_C(1) << min_i64(shift, 31)) - field);
+        field = kernel << min_i64(shift, 31);
+        divisor *= kernel;
+        j->shift[a] = shift;
+        shift += 64 - __builtin_clzll((uint64_t)kernel);
         if (shift < 31)
             j->placing.signs |= (int32_t)(UINT32_C(1) << shift);
         shift++;
@@ -1007,7 +1046,8 @@ static void scatter_in(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 {
     tarn_slab slab;
     scatter_tables tables;
-    int32_t(*of_windows)[MOST_WINDOWS + MOST_LANES] = tables.of_windows;
+    int32_t(*of_windows)[WHOLE_VECTORS] = tables.of_windows, *keys = tables.found + MOST_LAG;
+    double *gradients = tables.sums + MOST_LAG;
     scatter_job j = {.p = p,
                      .ops = ops,
                      .slab = &slab,
@@ -1015,11 +1055,11 @@ static void scatter_in(const tarn_problem *p, const tarn_tensors *t, int64_t beg
                      .place = of_windows[1],
                      .least = of_windows[2],
                      .most = of_windows[3],
-                     .keys = of_windows[4],
-                     .places = of_windows[5],
-                     .same = tables.same,
-                     .gradients = tables.gradients,
-                     .run_sums = tables.run_sums,
+                     .keys = keys,
+                     .places = keys + WHOLE_VECTORS + MOST_LAG,
+                     .ends = tables.ends,
+                     .gradients = (char *)gradients,
+                     .run_sums = (char *)(gradients + WHOLE_VECTORS),
                      .tap = tables.tap,
                      .wide = p->dtype == TARN_F64,
                      .half = p->element_bytes[TARN_GX] == 2,
@@ -1027,7 +1067,9 @@ static void scatter_in(const tarn_problem *p, const tarn_tensors *t, int64_t beg
                      .room_bytes = room_bytes};
     range units = {0, 0};
     set_axes(&j, box);
-    memset(tables.same, 0, sizeof tables.same);
+    for (int k = 0; k < MOST_LAG; k++)
+        tables.found[k] = INT32_MIN;
+    memset(tables.sums, 0, MOST_LAG * sizeof tables.sums[0]);
     while (begin < end) {
         int64_t size = p->axis[0].size, planes = max_i64(tarn_whole_planes(p, begin, end), 1);
         next_slab(p, t, size, &begin, end, &slab);

@@ -35,6 +35,19 @@ COMMANDS = {
     "graph": (["graph", "vjp", "g.graph", "-i", "x=x.npy", "-j1", "-o", "x=y.npy", "--values", "y=v.npy"],
               ["v.npy", "y.npy"]),
     "dot": (["graph", "dot", "g.graph", "--pass", "vjp", "-o", "y.dot"], ["y.dot"]),
+    "mode": (["mode", "labels.npy", "-k2", "--skip", "0", "-j1", "-m", "4K", "-o", "y.npy"], ["y.npy"]),
+    "skip": (["avg", "x.npy", "-k3", "-s1", "-p1", "--skip", "nan", "--min-count", "2", "-j1", "-m", "64K", "-o", "y.npy"],
+             ["y.npy"]),
+    "skip vjp": (["max", "x.npy", "-k2", "--skip", "nan", "-j1", "--vjp", "g.npy", "-o", "y.npy"], ["y.npy"]),
+    "sum": (["adaptive-sum", "x.npy", "--out", "5", "-j1", "-m", "4K", "-o", "y.npy"], ["y.npy"]),
+    "picture": (["lp", "labels.pgm", "-k2", "-j1", "-o", "y.pgm"], ["y.pgm"]),
+    "text": (["min", "small.npy", "-k2", "-j1", "--indices", "i.txt", "--text", "-o", "y.txt"], ["i.txt", "y.txt"]),
+    "in place": (["max", "y.npy", "-k2", "-j1", "--in-place"], ["y.npy"]),
+    "pipe": (["max", "x.npy", "-k2", "-j1", "-o", "-"], []),
+    "svg": (["show", "avg", "small.npy", "-k3", "-o", "y.svg"], ["y.svg"]),
+    "graph jvp": (["graph", "jvp", "g.graph", "-i", "x=x.npy", "--tangent", "x=x.npy", "-j1", "-o", "y=y.npy"], ["y.npy"]),
+    "graph check": (["graph", "check", "g.graph", "-j1"], []),
+    "shape": (["shape", "avg", "-k3", "x.npy"], []),
     "explain": (["explain", "max", "k2", "f32", "1x6x6"], []),
 }
 
@@ -47,6 +60,8 @@ def folder(tmp_path_factory):
     np.save(folder / "small.npy", random.standard_normal((8, 8)).astype("f4"))
     np.save(folder / "large.npy", random.standard_normal((4, 128, 128)).astype("f4"))
     np.save(folder / "g.npy", np.ones((1, 32, 32), "f4"))
+    np.save(folder / "labels.npy", random.integers(0, 4, (2, 32, 32)).astype("u2"))
+    (folder / "labels.pgm").write_bytes(b"P5 32 32 255\n" + random.integers(0, 255, 1024).astype("u1").tobytes())
     np.savez_compressed(folder / "x.npz", x=random.integers(0, 255, (64, 64)).astype("u1"))
     (folder / "g.graph").write_text(GRAPH)
     return folder
@@ -72,28 +87,30 @@ def run(folder, words, fault):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_faults(folder, name):
     words, outputs = COMMANDS[name]
-    inputs = sorted(p.name for p in folder.iterdir())
-    status, printed, error, calls, blocks = run(folder, words, None)
+    old, inputs = (folder / "x.npy").read_bytes(), sorted(p.name for p in folder.iterdir())
+
+    def attempt(fault):
+        for output in outputs:
+            (folder / output).write_bytes(old)
+        result = run(folder, words, fault)
+        found = {output: (folder / output).read_bytes() for output in outputs}
+        for output in outputs:
+            (folder / output).unlink()
+        assert sorted(p.name for p in folder.iterdir()) == inputs, fault
+        return found, *result
+
+    new, status, printed, error, calls, blocks = attempt(None)
     assert (status, error, blocks) == (0, "", 0) and calls > 0
-    new = {name: (folder / name).read_bytes() for name in outputs}
     refused = 0
-    for mode in "", "+":
-        for call in range(calls):
-            fault = f"{call}{mode}"
-            for output in outputs:
-                (folder / output).write_bytes(b"old")
-            status, out, error, _, blocks = run(folder, words, fault)
-            assert status in (0, 1), (fault, status, error)
-            assert blocks == 0, (fault, blocks, error)
-            found = {name: (folder / name).read_bytes() for name in outputs}
-            if status == 0:
-                assert (found, error) == (new, ""), fault
-            else:
-                refused += 1
-                assert error.startswith("tarn: ") and error.count("\n") == 1, (fault, error)
-                assert all(found[name] in (b"old", new[name]) for name in outputs), fault
-            for output in outputs:
-                (folder / output).unlink()
-            assert sorted(p.name for p in folder.iterdir()) == inputs, fault
+    for fault in [f"{call}{mode}" for mode in ("", "+") for call in range(calls)]:
+        found, status, out, error, _, blocks = attempt(fault)
+        assert status in (0, 1), (fault, status, error)
+        assert blocks == 0, (fault, blocks, error)
+        if status == 0:
+            assert (found, out, error) == (new, printed, ""), fault
+        else:
+            refused += 1
+            assert error.startswith("tarn: ") and error.count("\n") == 1, (fault, error)
+            assert all(found[output] in (old, new[output]) for output in outputs), fault
     assert refused > 0  # or no fault came through
     print(f"{name}: {2 * calls} faults, {refused} refused")  # pytest -s shows it

@@ -7,6 +7,8 @@
 """
 
 import math
+import numbers
+import operator
 import re
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -46,28 +48,49 @@ def write(source: str | PathLike, out: str | PathLike, *, op: str = "avg",
     with `resume` and the same arguments. Raises `RequestError` or `WorkError`.
     """
     found = open_source(source, axes, scale, unit)
-    request = Request(op, _factor(found, factor), levels, edge, level_from, _skip(skip), min_count,
+    request = Request(op, _factor(found, factor), _whole("levels", levels, "auto"), edge, level_from,
+                      _skip(skip), None if min_count is None else _whole("min_count", min_count),
                       _pairs("chunks", chunks, "auto"), _pairs("shards", shards, "auto", "none"),
                       codec, name)
+    workers = None if workers is None else _whole("workers", workers)
     return run(found, out, request, bytes_of(memory), workers, scheduler, resume, overwrite, progress)
 
 
 def _factor(source, factor):
-    if isinstance(factor, int):
-        return tuple((axis["name"], factor) for axis in source.axes if axis["type"] == "space")
-    return _pairs("factor", factor, "auto")
+    if isinstance(factor, (str, Mapping)):
+        return _pairs("factor", factor, "auto")
+    number = _whole("factor", factor)
+    return tuple((axis["name"], number) for axis in source.axes if axis["type"] == "space")
 
 
 def _skip(skip):
-    return "nan" if isinstance(skip, float) and math.isnan(skip) else skip
+    """None, "nan" or a plain number, as it stands in the metadata."""
+    if skip is None or isinstance(skip, str):
+        return skip
+    if isinstance(skip, numbers.Integral):
+        return int(skip)
+    try:
+        return "nan" if math.isnan(skip) else float(skip)
+    except TypeError:
+        raise RequestError(f"skip: {skip!r} is neither nan nor a number") from None
 
 
 def _pairs(option, value, *words):
-    if isinstance(value, str):
-        if value not in words:
-            raise RequestError(f"{option}: {value!r} is neither axes with numbers nor {words[0]!r}")
+    if isinstance(value, Mapping):
+        return tuple((name, _whole(f"{option}: {name}", number)) for name, number in value.items())
+    if isinstance(value, str) and value in words:
         return value
-    return tuple((name, int(number)) for name, number in value.items())
+    raise RequestError(f"{option}: {value!r} is neither axes with numbers nor {words[0]!r}")
+
+
+def _whole(option, value, *words):
+    """A plain integer, or one of some words. Nothing is rounded in silence."""
+    if isinstance(value, str) and value in words:
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise RequestError(f"{option}: {value!r} is not a whole number") from None
 
 
 def bytes_of(memory):

@@ -76,7 +76,7 @@ def _keywords(options):
     if keywords["skip"] not in (None, "nan"):
         whole = keywords["skip"].lstrip("-").isdigit()
         keywords["skip"] = _number("skip", keywords["skip"], int if whole else float)
-    if keywords["factor"].isdigit():
+    if keywords["factor"].isdecimal():
         keywords["factor"] = int(keywords["factor"])
     for name in ("factor", "chunks", "shards"):
         keywords[name] = _by_axis(name, keywords[name], int)

@@ -17,8 +17,9 @@ import zarr
 
 from . import journal as journals
 from .chunks import PARTIAL, file_facts, whole_file
-from .errors import RequestError, WorkError
+from .errors import RequestError, WorkError, naming
 from .plan import WORKER_BYTES, make_plan, ome_attributes, shapes_of_tasks
+from .source import refuse_changed
 from .task import run_task
 
 
@@ -48,19 +49,21 @@ def run(source, out, request, memory, workers, scheduler, resume, overwrite, pro
     plan = make_plan(source, out, request)
     _compressors(request.codec)
     _refuse_nested(source.path, out)
-    header = plan.as_json()
+    header, group = plan.as_json(), _group(plan)
     with _engine(plan, memory, workers, scheduler) as engine:
-        if not _prepare(plan, resume, overwrite):
-            tasks = sum(level.count() for level in plan.levels)
-            return Result(out, _shapes(plan), tasks, 0, time.monotonic() - began)
-        journal = journals.Journal(out, header, resume)
+        with naming(out):
+            if not _prepare(out, group, resume, overwrite):
+                tasks = sum(level.count() for level in plan.levels)
+                return Result(out, _shapes(plan), tasks, 0, time.monotonic() - began)
+            journal = journals.Journal(out, header, resume)
         try:
             if resume:
                 _sweep(out)
             counts = _work(plan, engine, journal, progress, began)
+            refuse_changed(source)
             if resume or scheduler is not None:
                 _sweep(out)
-            _advertise(plan)
+            _advertise(out, group)
         except BaseException:
             journal.close()
             raise
@@ -81,9 +84,9 @@ def _refuse_nested(source, out):
         raise RequestError(f"{out}: lies in the input, or the input in it")
 
 
-def _prepare(plan, resume, overwrite):
+def _prepare(out, group, resume, overwrite):
     """Leaves a folder to work in; False if the pyramid is there already, whole."""
-    out, journal = plan.out, os.path.join(plan.out, journals.NAME)
+    journal = os.path.join(out, journals.NAME)
     if not os.path.lexists(out):
         os.makedirs(out)
         return True
@@ -91,7 +94,7 @@ def _prepare(plan, resume, overwrite):
         return True
     if resume and os.path.exists(os.path.join(out, "zarr.json")):
         with open(os.path.join(out, "zarr.json"), encoding="utf-8") as file:
-            if json.load(file) != _group(plan):
+            if json.load(file) != group:
                 raise RequestError(f"{out}: is whole already, and made otherwise; it is not resumed")
         return False
     if os.path.isdir(out) and not os.listdir(out):
@@ -119,10 +122,11 @@ def _remove(out):
 
 def _sweep(out):
     """Removes files that a killed run, or a killed worker of a cluster, left unfinished."""
-    for folder, _, names in os.walk(out):
-        for name in names:
-            if name.endswith(PARTIAL):
-                os.unlink(os.path.join(folder, name))
+    with naming(out):
+        for folder, _, names in os.walk(out):
+            for name in names:
+                if name.endswith(PARTIAL):
+                    os.unlink(os.path.join(folder, name))
 
 
 def _group(plan):
@@ -130,9 +134,10 @@ def _group(plan):
                                   "attributes": {"ome": ome_attributes(plan)}}))
 
 
-def _advertise(plan):
-    with whole_file(os.path.join(plan.out, "zarr.json")) as file:
-        file.write(json.dumps(_group(plan), indent=2).encode())
+def _advertise(out, group):
+    path = os.path.join(out, "zarr.json")
+    with naming(path), whole_file(path) as file:
+        file.write(json.dumps(group, indent=2).encode())
 
 
 def _create_level(plan, number):
@@ -158,11 +163,14 @@ def _compressors(codec):
     from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
     makers = {"zstd": lambda n: ZstdCodec(level=n), "gzip": lambda n: GzipCodec(level=n),
               "blosc": lambda n: BloscCodec(clevel=n, cname="zstd")}
-    name, _, level = codec.partition(":")
+    name, _, level = str(codec).partition(":")
     if codec in ("auto", "none"):
         return None
     try:
-        return [makers[name](int(level or {"zstd": 0, "gzip": 5, "blosc": 5}[name]))]
+        number = int(level or {"zstd": 0, "gzip": 5, "blosc": 5}[name])
+        if name == "blosc" and not 0 <= number <= 9:
+            raise ValueError(number)
+        return [makers[name](number)]
     except (KeyError, ValueError):
         raise RequestError(f"codec: {codec!r} is none of auto, none, zstd, gzip, blosc, "
                            "the last three perhaps with a level: zstd:5") from None
@@ -183,7 +191,8 @@ def _work(plan, engine, journal, progress, began):
 
     def finish(line):
         nonlocal started, finished, moved
-        journal.add(line)
+        with naming(journal.path):
+            journal.add(line)
         started, finished, moved = started + 1, finished + 1, moved + cost[line["level"]]
         if progress is not None:
             seconds = time.monotonic() - began
@@ -191,10 +200,8 @@ def _work(plan, engine, journal, progress, began):
             progress(Progress(line["level"], finished, tasks, moved, total, seconds, eta))
 
     for number in range(len(plan.levels)):
-        try:
+        with naming(f"level {number}, key {number}/zarr.json"):
             _create_level(plan, number)
-        except OSError as error:
-            raise WorkError(f"level {number}, key {number}/zarr.json: {error}") from None
         if number > 0 or not engine.shapes.joined:
             engine.run(_tasks(plan, number, engine.shapes.joined, done), finish)
     return tasks, started

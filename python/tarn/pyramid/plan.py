@@ -152,7 +152,8 @@ def check_request(source, request):
         if value not in allowed:
             raise RequestError(f"{name}: {value!r} is none of {', '.join(allowed)}")
     if request.skip is not None and request.skip != "nan" and not (
-            isinstance(request.skip, (int, float)) and math.isfinite(request.skip)):
+            isinstance(request.skip, int) or
+            isinstance(request.skip, float) and math.isfinite(request.skip)):
         raise RequestError(f"skip: {request.skip!r} is neither nan nor a number")
     if request.min_count is not None and (request.skip is None or request.min_count < 0):
         raise RequestError("min_count: goes with skip, and is not negative")
@@ -197,7 +198,7 @@ def _step(source, request, last):
             raise RequestError("factor: all are 1, so there is nothing to pool")
         return step
     # Spacings draw level: an axis is halved unless its cells are twice as long as the shortest.
-    spacing = [s * f for s, f in zip(source.scale, last.factor)]
+    spacing = [abs(s) * f for s, f in zip(source.scale, last.factor)]
     live = [i for i, space in enumerate(_is_space(source)) if space and last.shape[i] > 1]
     least = min((spacing[i] for i in live), default=0)
     return tuple(2 if i in live and spacing[i] < 2 * least else 1 for i in range(len(spacing)))
@@ -385,13 +386,8 @@ def _chunks_read(plan, level):
 def ome_attributes(plan):
     """The `ome` attributes of the image: OME-Zarr 0.5."""
     source, request = plan.source, plan.request
-    datasets = []
-    for number, level in enumerate(plan.levels):
-        scale = [float(Fraction(s) * f) for s, f in zip(source.scale, level.factor)]
-        translation = [float(Fraction(t) + Fraction(f - 1, 2) * Fraction(s)) for t, s, f in
-                       zip(source.translation, source.scale, level.factor)]
-        datasets.append({"path": str(number), "coordinateTransformations": [
-            {"type": "scale", "scale": scale}, {"type": "translation", "translation": translation}]})
+    datasets = [{"path": str(number), "coordinateTransformations": _transformations(source, level)}
+                for number, level in enumerate(plan.levels)]
     metadata = {"method": "tarn.pyramid.write", "version": plan.version,
                 "description": "a level is `problem` (docs/problem-strings.md of tarn) of level `of`",
                 "request": dataclasses.asdict(request),
@@ -405,3 +401,14 @@ def ome_attributes(plan):
     for key, value in source.extra:
         ome[key] = {k: v for k, v in value.items() if k != "version"}  # 0.5 says it once, above
     return ome
+
+
+def _transformations(source, level):
+    try:
+        scale = [float(Fraction(s) * f) for s, f in zip(source.scale, level.factor)]
+        translation = [float(Fraction(t) + Fraction(f - 1, 2) * Fraction(s)) for t, s, f in
+                       zip(source.translation, source.scale, level.factor)]
+    except OverflowError:
+        raise RequestError(
+            f"scale: {source.scale} times {level.factor} is beyond all numbers") from None
+    return [{"type": "scale", "scale": scale}, {"type": "translation", "translation": translation}]

@@ -5,6 +5,7 @@ A source is described by plain values, so that it can be sent to workers, compar
 and opened again wherever a task runs.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -17,7 +18,7 @@ import numpy
 import zarr
 
 from .chunks import Foreign, open_array
-from .errors import RequestError
+from .errors import RequestError, WorkError, naming
 
 # Axes that have no names are called by these: the last ones.
 DEFAULT_AXES = "tczyx"
@@ -51,6 +52,25 @@ def open_source(path, axes=None, scale=None, unit=None):
     return _with_axes(source, axes, scale, unit)
 
 
+def refuse_changed(source):
+    """A pyramid of two inputs under one name would be of neither."""
+    with naming(source.path):
+        if _fingerprint(source.path) != source.fingerprint:
+            raise WorkError(f"{source.path}: changed while it was read; --overwrite begins anew")
+
+
+def _fingerprint(path):
+    """Of the metadata of a zarr array, less attributes, which others may edit; of a file size and time."""
+    if os.path.isfile(path):
+        status = os.stat(path)
+        return f"{status.st_size} {status.st_mtime_ns}"
+    meta = os.path.join(path, "zarr.json")
+    with open(meta if os.path.exists(meta) else os.path.join(path, ".zarray"), "rb") as file:
+        facts = json.load(file)
+    facts.pop("attributes", None)
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
 def open_cells(source):
     """What `read_into(out, box)` reads: cells as they are, in native byte order."""
     if source.kind == "zarr":
@@ -74,7 +94,7 @@ def _open_zarr(path):
         return _from_array(path, node, _names_of(node), (), None, (), ())
     attributes = dict(node.attrs)
     ome = attributes.get("ome", attributes)
-    if not ome.get("multiscales"):
+    if not isinstance(ome, dict) or not ome.get("multiscales"):
         inside = ", ".join(sorted(node.keys())[:8])
         raise RequestError(f"{path}: a group without 'multiscales', not an image; name an array or "
                            f"an image inside it ({inside or 'it is empty'})")
@@ -84,6 +104,9 @@ def _open_zarr(path):
 def _from_image(path, group, ome):
     try:
         image = ome["multiscales"][0]
+        if image.get("version") in ("0.1", "0.2", "0.3"):
+            raise RequestError(f"{path}: OME-Zarr {image['version']}; 0.4 and 0.5 are read. Name the "
+                               "array of its first level, and say axes and scale")
         first = image["datasets"][0]
         array = group[first["path"]]
         axes = [dict(a) if isinstance(a, dict) else {"name": a} for a in image["axes"]]
@@ -98,22 +121,31 @@ def _from_image(path, group, ome):
 
 
 def _from_array(path, array, axes, steps, name, transformations, extra):
-    meta = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
-    with open(os.path.join(path, meta), "rb") as file:
-        fingerprint = hashlib.sha256(file.read()).hexdigest()
-    rank = array.ndim
+    if array.dtype.kind not in "biuf":
+        raise RequestError(f"{path}: dtype {array.dtype} is not pooled")
+    return Source(path, "zarr", array.shape, array.dtype.newbyteorder("=").name,
+                  tuple(axes), *_spacing(path, array.ndim, steps), array.chunks, array.shards,
+                  isinstance(open_array(path), Foreign), _fingerprint(path), str(name or _stem(path)),
+                  tuple(transformations), extra)
+
+
+def _spacing(path, rank, steps):
+    """Scale and translation. In another order, or twice, they would mean something else."""
     found = {"scale": (1.0,) * rank, "translation": (0.0,) * rank}
     for step in steps:
         if step.get("type") not in (*found, "identity") or "path" in step:
             raise RequestError(f"{path}: a transformation of type {step.get('type')} is not supported")
         if step["type"] in found:
             found[step["type"]] = tuple(float(v) for v in step[step["type"]])
-    if any(len(numbers) != rank or not all(map(math.isfinite, numbers)) for numbers in found.values()):
-        raise RequestError(f"{path}: a scale or translation is not {rank} numbers")
-    return Source(path, "zarr", array.shape, numpy.dtype(array.dtype).newbyteorder("=").name,
-                  tuple(axes), found["scale"], found["translation"], array.chunks, array.shards,
-                  isinstance(open_array(path), Foreign), fingerprint, name or _stem(path),
-                  tuple(transformations), extra)
+    if [step["type"] for step in steps] not in (
+            [], ["identity"], ["scale"], ["translation"], ["scale", "translation"]):
+        raise RequestError(f"{path}: transformations of a level are a scale, then perhaps a "
+                           "translation")
+    finite = all(len(numbers) == rank and all(map(math.isfinite, numbers))
+                 for numbers in found.values())
+    if not finite or 0 in found["scale"]:
+        raise RequestError(f"{path}: a scale or translation is not {rank} numbers, or a scale is 0")
+    return found["scale"], found["translation"]
 
 
 def _names_of(array):
@@ -147,10 +179,9 @@ def _open_npy(path):
         array = numpy.lib.format.open_memmap(path, mode="r")
     except (ValueError, OSError, EOFError) as error:
         raise RequestError(f"{path}: not a .npy file ({_first_line(error)})") from None
-    status = os.stat(path)
     return Source(path, "npy", array.shape, array.dtype.newbyteorder("=").name, (),
                   (1.0,) * array.ndim, (0.0,) * array.ndim, None, None, False,
-                  f"{status.st_size} {status.st_mtime_ns}", _stem(path))
+                  _fingerprint(path), _stem(path))
 
 
 @functools.lru_cache(maxsize=1)
@@ -218,9 +249,7 @@ def _with_axes(source, names, scale, unit):
     for name, value in (scale or {}).items():
         if name not in spacing:
             raise RequestError(f"scale: there is no axis {name}; there are {', '.join(spacing)}")
-        if not (math.isfinite(value) and value > 0):
-            raise RequestError(f"scale: {name}={value} is not a positive number")
-        spacing[name] = float(value)
+        spacing[name] = _positive(f"scale: {name}", value)
     if unit is not None:
         for axis in axes:
             if axis["type"] == "space":
@@ -228,17 +257,25 @@ def _with_axes(source, names, scale, unit):
     return dataclasses.replace(source, axes=tuple(axes), scale=tuple(spacing.values()))
 
 
+def _positive(option, value):
+    with contextlib.suppress(TypeError, ValueError):
+        if 0 < float(value) < math.inf:
+            return float(value)
+    raise RequestError(f"{option}={value} is not a positive number")
+
+
 def _check_axes(source, axes):
     """OME-Zarr wants time, then channel, then two or three axes of space."""
     names = [axis.get("name") for axis in axes]
-    if len(axes) != len(source.shape) or len(set(names)) != len(names):
+    if len(axes) != len(source.shape) or len(set(names)) != len(names) or \
+            not all(isinstance(name, str) for name in names):
         raise RequestError(f"{source.path}: axes {names} do not name the {len(source.shape)} axes")
     for axis in axes:
         axis.setdefault("type", KINDS.get(axis["name"], "space"))
     kinds = [axis["type"] for axis in axes]
     order = ["time", "channel", "space"]
     ranks = [order.index(kind) if kind in order else 1 for kind in kinds]
-    if ranks != sorted(ranks) or not 2 <= kinds.count("space") <= 3 or len(kinds) > 5 or \
+    if ranks != sorted(ranks) or not 2 <= kinds.count("space") <= 3 or \
             len(kinds) - kinds.count("space") > 2 or kinds.count("time") > 1:
         raise RequestError(f"{source.path}: axes {', '.join(names)}; OME-Zarr wants time, channel, "
                            "then two or three axes of space: say which with axes")

@@ -13,7 +13,7 @@ import numpy
 from .. import Pool, __version__
 from . import source as sources
 from .chunks import open_array, scratch
-from .errors import WorkError
+from .errors import WorkError, naming
 from .plan import pool_text, pooled_last
 
 
@@ -22,7 +22,9 @@ def run_task(plan, task, left, shapes):
     as it is finished: what file that made, how many bytes, and their checksum."""
     if __version__ != plan.version:
         raise WorkError(f"this worker has tarn {__version__}, the pyramid is made by {plan.version}")
-    return (_run_joined if shapes.joined and task[0] == 1 else _run_alone)(plan, *task, left, shapes)
+    run = _run_joined if shapes.joined and task[0] == 1 else _run_alone
+    with naming(f"level {task[0]}, unit {task[1]}"):
+        yield from run(plan, *task, left, shapes)
 
 
 def _run_alone(plan, level, unit, left, shapes):
