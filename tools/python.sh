@@ -58,7 +58,7 @@ suites)
     $venv/python tools/torch_suites.py "${@:2}"
     ;;
 test)
-    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist jax onnx onnxscript zarr ome-zarr-models distributed xarray astropy scikit-image
+    need torch==2.13.0 ml_dtypes hypothesis pytest pytest-xdist mypy jax onnx onnxscript zarr ome-zarr-models distributed xarray astropy scikit-image
     # The package is tested here; the kernels, which give the same bits, by the other stages.
     install build/python-test -Ccmake.define.TARN_AVX2=OFF -Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O1
     # Two at a time: the differential test alone takes half of the time.

@@ -58,3 +58,11 @@ def test_core_stub_names_everything():
 
 def test_package_is_typed():
     assert (FOLDER / "py.typed").exists()
+
+
+def test_a_type_checker_agrees_with_a_users_program():
+    api = pytest.importorskip("mypy.api")
+    here = pathlib.Path(__file__).parent
+    words, errors, status = api.run(["--strict", f"--cache-dir={here.parents[1] / 'build/mypy'}",
+                                     str(here / "typed_program.py")])
+    assert status == 0, words + errors
