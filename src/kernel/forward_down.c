@@ -75,13 +75,12 @@ static const char *gather_row(forward_state *s, const char *from)
     if (stride == s->plan.channels || columns == 1)
         return from;
     char *to = s->gathered[0];
+    if (s->plan.channels == 1) {
+        s->plan.ops->take[__builtin_ctz((unsigned)bytes)](to, from, stride, columns);
+        return to;
+    }
     for (int64_t c = 0; c < columns; c++, from += stride * bytes)
-        if (bytes == 4 && pixel == 4)
-            memcpy(to + 4 * c, from, 4);
-        else if (pixel == 1)
-            to[c] = *from;
-        else
-            memcpy(to + c * pixel, from, (size_t)pixel);
+        memcpy(to + c * pixel, from, (size_t)pixel);
     return to;
 }
 
