@@ -19,6 +19,10 @@ import math
 import operator
 
 import torch
+
+if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) < (2, 6):
+    raise ImportError(f"tarn.torch needs PyTorch 2.6 or later: this is {torch.__version__}")
+
 from torch import nn
 from torch.autograd import forward_ad
 from torch._jit_internal import boolean_dispatched

@@ -209,3 +209,10 @@ def test_ops_agree_with_pools():
     assert torch.ops.tarn.pool(x, text).equal(tarn.MaxPool(3, 2, 1)(x))
     assert numpy.array_equal(torch.ops.tarn.pool_vjp(x, torch.ones(2, 5, 5, dtype=x.dtype), text),
                              tarn.Pool.parse(text).vjp(x.numpy(), numpy.ones((2, 5, 5))))
+
+
+def test_older_torch_is_refused():
+    program = "import torch\ntorch.__version__ = '2.5.1+cpu'\nimport tarn.torch"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "ImportError: tarn.torch needs PyTorch 2.6 or later: this is 2.5.1+cpu" in run.stderr
