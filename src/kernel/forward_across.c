@@ -226,12 +226,30 @@ static void fold_pixels(const forward_plan *plan, forward_row row, forward_row t
 
 /* ---- Windows as lists of pixels ------------------------------------------------------------- */
 
+/* Pixels of less than a vector, side by side: one half is folded with the other, in whole vectors,
+ * until few are left. If their number is odd, the halves share a pixel. */
+static forward_row fold_halves(forward_state *s, forward_row row, int64_t step, int64_t *k,
+                               int64_t n)
+{
+    const forward_row folded = forward_take(s);
+    while (*k * step > s->plan.ops->vector_bytes) {
+        const int64_t right = *k / 2;
+        forward_row rows[2] = {row, row_at(row, right * step)};
+        *k -= right;
+        fold_rows(&s->plan, folded, rows, 0, right, 2, *k * n);
+        row = folded;
+    }
+    return row;
+}
+
 /* Taps [tap,tap+k) of a window whose tap 0 is at `row`, one each `step` bytes. */
 static void best_of_list(forward_state *s, forward_row row, int64_t step, int64_t k, int64_t n,
                          forward_row to)
 {
     int64_t used = s->arena_used, some;
     forward_row rows[MOST_LISTED], more = to;
+    if (k > MOST_LISTED && step == n * s->plan.bytes && step < s->plan.ops->vector_bytes)
+        row = fold_halves(s, row, step, &k, n);
     for (int64_t tap = 0; tap < k; tap += some) {
         some = min_i64(MOST_LISTED, k - tap);
         if (tap == MOST_LISTED)
