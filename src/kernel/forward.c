@@ -389,10 +389,11 @@ static void set_tiles(forward_plan *plan)
     plan->blocks = plan->row_axis >= 0 && windows_are_moderate(&plan->p->axis[plan->row_axis]);
     set_ring(plan, true);
     while (!set_tile_size(plan)) {
-        bool in_place = plan->direct && plan->columns->out == 1;
+        bool whole = plan->columns->out == 1 &&
+                     plan->p->stride[plan->in][plan->p->spatial - 1] == plan->channels;
         if (plan->blocks)
             plan->blocks = false;
-        else if ((in_place && set_wide(plan, FEW_COLUMNS)) ||
+        else if ((whole && set_wide(plan, FEW_COLUMNS)) ||
                  (plan->channels <= plan->lanes && set_wide(plan, 1)))
             return;
         else {
