@@ -25,7 +25,7 @@ void tarn_find_box(const tarn_problem *p, char *const *base, const found_box *b,
 
 /* The gradients of some cells of a slab; `room` is of FOUND_BYTES. At most MOST_CHAINS windows lie
  * between two that have cells in common. */
-enum { FOUND_BYTES = 9 << 10, MOST_CHAINS = 32 };
+enum { FOUND_BYTES = 8 << 10, MOST_CHAINS = 32 };
 void tarn_find_huge(const tarn_problem *p, const tarn_slab *slab, const range *all, char *room,
                     const tarn_row_ops *ops);
 
