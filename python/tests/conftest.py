@@ -1,6 +1,8 @@
 import os
 import pathlib
 
+import sys
+
 import pytest
 
 # The compiled step of tarn.torch is kept where `make clean` finds it.
@@ -24,6 +26,13 @@ def kills(request):
 @pytest.fixture
 def seed(request):
     return request.config.getoption("--seed")
+
+
+@pytest.fixture(autouse=True)
+def seeded(seed):
+    """Random tensors are the same in every run, whatever ran before."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
 
 
 @pytest.fixture
