@@ -1,6 +1,6 @@
-/* Copying a small file through memory of the caller, who looks at the bytes afterwards. Pyramids are
- * made of many such files; call by call, threads would spend as long on the interpreter's lock as on
- * the files. Where the file system can (XFS, btrfs), both files share their blocks on the disk. */
+/* Copying a small file through memory of the caller, who looks at the bytes afterwards. Pyramids
+ * are made of many such files; call by call, threads would spend as long on the interpreter's lock
+ * as on the files. Where the file system can (XFS, btrfs), both files share their blocks on the disk. */
 #include "functions.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include <sys/ioctl.h>
 #endif
 
-/* All of a file; its size, or more than `room` if it does not fit and nothing is read. -1 with errno. */
+/* All of a file; its size, or more than `room` if it does not fit and nothing is read. -1 with
+ * errno. */
 static Py_ssize_t read_file(int fd, char *to, Py_ssize_t room)
 {
     struct stat status;

@@ -14,8 +14,8 @@ typedef struct watch {
     atomic_bool interrupted;
 } watch;
 
-/* How many parts of half a second a pass of this pool on x has, roughly; and into how many, from one
- * on, it should be cut. */
+/* How many parts of half a second a pass of this pool on x has, roughly; and into how many, from
+ * one on, it should be cut. */
 double guess_parts(const tarn_pool *pool, const tarn_view *x, tarn_pass pass);
 int count_parts(const tarn_pool *pool, const tarn_view *x, tarn_pass pass);
 

@@ -227,7 +227,7 @@ static void fold_pixels(const forward_plan *plan, forward_row row, forward_row t
 /* ---- Windows as lists of pixels ------------------------------------------------------------- */
 
 /* Pixels of less than a vector, side by side: one half is folded with the other, in whole vectors,
- * until few are left. If their number is odd, the halves share a pixel. */
+ * until the rest fits one. If their number is odd, the halves share a pixel. */
 static forward_row fold_halves(forward_state *s, forward_row row, int64_t step, int64_t *k,
                                int64_t n)
 {
