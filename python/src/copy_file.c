@@ -1,6 +1,7 @@
 /* Copying a small file through memory of the caller, who looks at the bytes afterwards. Pyramids
  * are made of many such files; call by call, threads would spend as long on the interpreter's lock
- * as on the files. Where the file system can (XFS, btrfs), both files share their blocks on the disk. */
+ * as on the files. Where the file system can (XFS, btrfs), both files share their blocks on the
+ * disk. */
 #include "functions.h"
 
 #include <errno.h>
