@@ -869,6 +869,11 @@ static void sweep_named(void)
         "avg k16s16 f32 1x32x48",
         "avg k2s2 u8 3x40x40",
         "avg k2s2 i64 3x10x10",
+        "max d1 k1024s256 f32 1x2x3000 last", /* few channels, many taps: folded in halves */
+        "min d1 k333s100 f64 1x3x2000 last",
+        "max a2,2 f32 1x2x60x75 last",
+        "max a2,3 bf16 1x4x50x170 last",
+        "max k40,37s30 i16 1x3x90x130 last",
         "min k3,2,7s4,1,7p0,1,0e1,1,3 i8 1x11x4x29x23 last", /* one window, and nearly the axis */
         "avg k3s2p1 i32 3x10x10",
         "avg global f32 17x16x15",
