@@ -39,15 +39,11 @@ static bool has_all(unsigned word, unsigned bits)
 }
 
 /* What the CPU has, and whose registers the system keeps. The compilers' __builtin_cpu_supports()
- * wants a runtime library that not all of them bring.
- *
- * Intel's first machines with AVX-512 (Skylake-X, Cascade Lake) lower their clock for 64-byte
- * vectors: AVX2 is faster there. VBMI2, of which kernels make no use, came with those that keep it:
- * Ice Lake, and AMD's Zen 4. */
+ * wants a runtime library that not all of them bring. */
 static uint32_t ask_cpu(void)
 {
     enum { SYSTEM_KEEPS = 1 << 27, AVX = 1 << 28, F16C = 1 << 29, AVX2 = 1 << 5 };
-    enum { VBMI2 = 1 << 6, KEPT_YMM = 0x06, KEPT_ZMM = 0xe6 };
+    enum { KEPT_YMM = 0x06, KEPT_ZMM = 0xe6 };
     const unsigned f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
     unsigned a, b, c, d, leaf1_c, kept;
     if (!__get_cpuid(1, &a, &b, &leaf1_c, &d) || !has_all(leaf1_c, SYSTEM_KEEPS | AVX | F16C))
@@ -55,8 +51,8 @@ static uint32_t ask_cpu(void)
     __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(b, AVX2) || !has_all(kept, KEPT_YMM))
         return 0;
-    bool fast_avx512 = has_all(kept, KEPT_ZMM) && has_all(b, f | dq | bw | vl) && has_all(c, VBMI2);
-    return TARN_ISA_AVX2 | (HAVE_AVX512 && fast_avx512 ? TARN_ISA_AVX512 : 0);
+    bool avx512 = HAVE_AVX512 && has_all(kept, KEPT_ZMM) && has_all(b, f | dq | bw | vl);
+    return TARN_ISA_AVX2 | (avx512 ? TARN_ISA_AVX512 : 0);
 }
 #else
 static uint32_t ask_cpu(void)
