@@ -379,9 +379,27 @@ static void test_planes_of_many_channels(void)
     CHECK(memcmp(gx[0], gx[1], sizeof gx[0]) == 0, "gradients of %d planes", PLANES);
 }
 
+/* A dilation that engines do not count with, in a window that lies inside all the same: of one
+ * cell, which is all cells of the axis. */
+static void test_far_taps(void)
+{
+    const int64_t far = (INT64_C(1) << 26) + 1;
+    tarn_pool pool = tarn_avg_pool_nd(1, (int64_t[]){2}, (int64_t[]){1}, NULL);
+    pool.dilation[0] = far;
+    tarn_view x = tarn_view_dense(NULL, TARN_U8, 1, (int64_t[]){far + 3});
+    x.strides[0] = 0;
+    unsigned char cell = 7, y[3] = {0};
+    tarn_plan *plan;
+    GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
+    GOOD(tarn_forward(plan, &cell, y, NULL, &error));
+    CHECK(y[0] == 7 && y[1] == 7 && y[2] == 7, "%d %d %d", y[0], y[1], y[2]);
+    tarn_plan_destroy(plan);
+}
+
 int main(void)
 {
     test_planes_of_many_channels();
+    test_far_taps();
     test_skipped_numbers();
     test_skipped_zeros();
     test_vanishing_tangent();

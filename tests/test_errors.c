@@ -1,13 +1,9 @@
 /* Every refusal: the code, the axis, the numbers in the sentence, and nothing written. */
-#define _POSIX_C_SOURCE 200809L /* fork */
-
 #include "fixture.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define POW2(n) (INT64_C(1) << (n))
@@ -1736,39 +1732,17 @@ static void test_names(void)
 
 /* ---- Constructors given NULL ---------------------------------------------------------------- */
 
-static void null_kernel(void)
-{
-    (void)tarn_max_pool_nd(2, NULL, NULL, NULL);
-}
-
-static void null_out(void)
-{
-    (void)tarn_adaptive_avg_pool(2, NULL);
-}
-
-static void null_shape(void)
-{
-    (void)tarn_view_dense(NULL, TARN_F32, 2, NULL);
-}
-
-/* In a child, so that a crash is a failed check and not the end of the test. */
-static bool survives(void (*body)(void))
-{
-    int status = 1;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        body();
-        _exit(0);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
-}
-
+/* A crash would end the test. More axes than descriptors have are refused later. */
 static void test_null_arrays(void)
 {
-    CHECK(survives(null_kernel), "tarn_max_pool_nd(2, NULL, ...)");
-    CHECK(survives(null_out), "tarn_adaptive_avg_pool(2, NULL)");
-    CHECK(survives(null_shape), "tarn_view_dense(NULL, TARN_F32, 2, NULL)");
+    int64_t nine[] = {2, 2, 2, 2, 2, 2, 2, 2, 2};
+    tarn_pool pool = tarn_max_pool_nd(2, NULL, NULL, NULL);
+    CHECK(pool.spatial == 2 && pool.kernel[1] == 0, "tarn_max_pool_nd(2, NULL, ...)");
+    pool = tarn_adaptive_avg_pool(2, NULL);
+    CHECK(pool.spatial == 2 && pool.out[1] == 0, "tarn_adaptive_avg_pool(2, NULL)");
+    CHECK(tarn_view_dense(NULL, TARN_F32, 2, NULL).rank == 2, "tarn_view_dense(..., NULL)");
+    CHECK(tarn_max_pool_nd(9, nine, NULL, NULL).kernel[7] == 2, "nine axes");
+    CHECK(tarn_adaptive_avg_pool(9, nine).out[7] == 2, "nine axes");
 }
 
 int main(void)

@@ -444,6 +444,35 @@ static void test_runs(void)
     tarn_graph_destroy(graph);
 }
 
+/* Slices without an element, with a derivative and without. */
+static void test_empty_slices(void)
+{
+    static const char text[] =
+        "x = input f32 2x2\ne = input f32 2x0\nn = input i8 1\nc = concat e x e axis=1\n"
+        "d = concat x e axis=1\ns = add c d\nf = input f32 0x2\ng = concat f s axis=0\nreturn g";
+    float x[4] = {1, 2, 3, 4}, y[4];
+    const void *in[4] = {x, NULL, x, NULL}, *seed[1] = {x}, *no_seeds[4] = {NULL};
+    void *out[1] = {y}, *gradients[4] = {y, NULL, NULL, NULL};
+    tarn_program *program;
+    GOOD(tarn_graph_load(&graph, text, sizeof text - 1, NULL, NULL, NULL, &error));
+    GOOD(tarn_graph_forward(graph, in, out, NULL, &error));
+    CHECK(y[0] == 2 && y[3] == 8, "%g", (double)y[3]);
+    for (int varying = 0; varying < 8; varying++) {
+        unsigned char inputs[4] = {varying & 1, varying >> 1 & 1, 0, varying >> 2 & 1};
+        tarn_request request = {.mode = TARN_GRAPH_JVP, .inputs = inputs};
+        GOOD(tarn_graph_compile(&program, graph, &request, NULL, &error));
+        GOOD(tarn_program_jvp(program, in, varying & 1 ? in : no_seeds, NULL, out, &error));
+        CHECK(y[1] == (varying & 1 ? 4 : 0), "%d: %g", varying, (double)y[1]);
+        tarn_program_destroy(program);
+        request.mode = TARN_GRAPH_VJP;
+        GOOD(tarn_graph_compile(&program, graph, &request, NULL, &error));
+        GOOD(tarn_program_vjp(program, in, seed, NULL, gradients, &error));
+        CHECK(!(varying & 1) || y[2] == 6, "%d: %g", varying, (double)y[2]);
+        tarn_program_destroy(program);
+    }
+    tarn_graph_destroy(graph);
+}
+
 /* ---- Memory that is not clean --------------------------------------------------------------- */
 
 static void *allocate_poisoned(void *context, size_t bytes)
@@ -585,6 +614,7 @@ int main(void)
     test_nearly_same_pools();
     test_drawings();
     test_runs();
+    test_empty_slices();
     test_poisoned_memory();
     test_eight_axes();
     return finish_checks();

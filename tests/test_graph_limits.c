@@ -51,14 +51,14 @@ static const char everything[] =
     "d = concat t s axis=2\np = pad d pad=1\nu = unpad p pad=0:1\nf = flatten c axis=1\n"
     "q = smooth z kernel=2 beta=2\nreturn f u q a\n";
 
-static tarn_status load_and_compile(accountant *a)
+static tarn_status load_and_compile(const char *text, accountant *a)
 {
     tarn_allocator allocator = {account, settle, a};
     tarn_options options = tarn_options_default();
     options.allocator = allocator;
     tarn_graph *graph;
-    tarn_status status = tarn_graph_load(&graph, everything, sizeof everything - 1, resolve_product,
-                                         NULL, &allocator, &error);
+    tarn_status status = tarn_graph_load(&graph, text, strlen(text), resolve_product, NULL,
+                                         &allocator, &error);
     CHECK(!status == (graph != NULL), "a graph and an error");
     for (int mode = 0; mode < TARN_MODES && !status; mode++) {
         tarn_request request = {.mode = (tarn_mode)mode, .values = 1};
@@ -71,15 +71,35 @@ static tarn_status load_and_compile(accountant *a)
     return status;
 }
 
-static void test_failing_memory(void)
+static void fail_everywhere(const char *text, int least)
 {
     accountant whole = {.until = -1};
-    GOOD(load_and_compile(&whole));
-    CHECK(whole.live == 0 && whole.made > 40, "%lld live, %lld made", whole.live, whole.made);
+    GOOD(load_and_compile(text, &whole));
+    CHECK(whole.live == 0 && whole.made > least, "%lld live, %lld made", whole.live, whole.made);
     for (long long n = 0; n < 2 * whole.made; n++) {
         accountant a = {.until = n / 2, .once = n % 2};
-        BAD(TARN_NO_MEMORY, load_and_compile(&a));
+        BAD(TARN_NO_MEMORY, load_and_compile(text, &a));
         CHECK(a.live == 0, "allocation %lld: %lld blocks leak", n / 2, a.live);
+    }
+}
+
+/* Lists grow by doubling: chains of all lengths before a node let each of its steps be the one that
+ * finds no room. */
+static void test_failing_memory(void)
+{
+    fail_everywhere(everything, 40);
+    fail_everywhere("x = input f32 2x2\nc = concat x x axis=0\nreturn c\n", 4);
+    for (int chain = 0; chain < 20; chain++) {
+        char text[4096] = "x = input f32 2x2\nm = custom product x x f32 2x2\n", last[16] = "m";
+        for (int k = 0; k < chain; k++) {
+            size_t used = strlen(text);
+            snprintf(text + used, sizeof text - used, "s%d = scale %s factor=2\n", k, last);
+            snprintf(last, sizeof last, "s%d", k);
+        }
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "n = custom product %s %s f32 2x2\nreturn n\n",
+                 last, last);
+        fail_everywhere(text, 10);
     }
 }
 

@@ -1587,6 +1587,10 @@ static void sweep_found(void)
         "max k14,14,14s1p13 f32 2x3x3",
         "max k7,7,7,7s1p6 f16 2x2x2x2",
         "max a90000 d1 f32 1x7",
+        /* winners that move on in gx, row by row and then along the last one */
+        "max k3s1p1 f32 6x5000",
+        "min k3s1p1 bf16 5x3x1700",
+        "max k70000,70000s1p35000,35000 f32 2x2", /* more taps than 32 bits count */
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)

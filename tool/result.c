@@ -11,28 +11,15 @@ static bool check_picture_shape(const tool_result *r, tool_option_id option,
                                 tarn_complaint *complaint)
 {
     int64_t planes = 1;
-    for (int a = 0; a < r->view.rank - 2; a++)
+    int axes = 0;
+    for (int a = 0; a < r->view.rank - 2; a++) {
         planes *= r->view.shape[a];
-    return (r->spatial == 2 && planes >= 1 && planes <= 4) ||
+        axes += r->view.shape[a] > 1;
+    }
+    return (r->spatial == 2 && axes <= 1 && planes >= 1 && planes <= 4) ||
            tool_complain_option(complaint, option,
                                 "a picture has two spatial axes and 1 to 4 channels; this result "
                                 "does not: write .npy");
-}
-
-/* Pictures hold u8 and u16; other numbers go back to the type of the picture they came from. */
-static bool choose_samples(tool_result *r, const tool_target *target, tarn_complaint *complaint)
-{
-    const tarn_array *like = target->like;
-    bool fits = r->view.dtype == TARN_U8 || r->view.dtype == TARN_U16;
-    if (!fits && !like)
-        return tool_complain_option(
-            complaint, target->option, "pictures hold u8 and u16, not %s: write .npy%s",
-            tarn_dtype_name(r->view.dtype), target->converts ? ", or say --dtype u8" : "");
-    r->samples = like && !fits ? like->view.dtype : r->view.dtype;
-    r->white = like && like->view.dtype == r->samples ? like->white
-               : r->samples == TARN_U8                ? UINT8_MAX
-                                                      : UINT16_MAX;
-    return true;
 }
 
 /* The channel axis goes last, as pictures have it. */
@@ -51,6 +38,23 @@ static tarn_view picture_view(const tool_result *r)
             plane.strides[2] = v->strides[a];
         }
     return plane;
+}
+
+/* Pictures hold u8 and u16; other numbers go back to the type of the picture they came from. */
+static bool choose_samples(tool_result *r, const tool_target *target, tarn_complaint *complaint)
+{
+    const tarn_array *like = target->like;
+    bool fits = r->view.dtype == TARN_U8 || r->view.dtype == TARN_U16;
+    if (!fits && !like)
+        return tool_complain_option(
+            complaint, target->option, "pictures hold u8 and u16, not %s: write .npy%s",
+            tarn_dtype_name(r->view.dtype), target->converts ? ", or say --dtype u8" : "");
+    r->samples = like && !fits ? like->view.dtype : r->view.dtype;
+    r->white = like && like->view.dtype == r->samples ? like->white
+               : r->samples == TARN_U8                ? UINT8_MAX
+                                                      : UINT16_MAX;
+    tarn_view picture = picture_view(r);
+    return tarn_picture_fits(r->kind, &picture, r->white, complaint);
 }
 
 /* Values above white do not exist in pictures; PNG knows only white of all bits set. */

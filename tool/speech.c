@@ -12,16 +12,38 @@ bool tool_has_colours(FILE *file)
     return !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0) && isatty(fileno(file));
 }
 
+/* Bytes of the character that begins here; 0 if UTF-8 has none like it, or it is a command to the
+ * terminal. */
+static size_t character_bytes(const unsigned char *at)
+{
+    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
+    if (*at < 0x80)
+        return *at >= 0x20 && *at != 0x7f;
+    size_t bytes = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
+    uint32_t code = *at & (0x7fu >> bytes);
+    for (size_t k = 1; k < bytes; k++) {
+        if ((at[k] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (at[k] & 0x3f);
+    }
+    bool surrogate = code >= 0xd800 && code <= 0xdfff, begins = *at >= 0xc0 && *at < 0xf8;
+    return begins && code >= least[bytes] && code <= 0x10ffff && !surrogate ? bytes : 0;
+}
+
+/* What is no character becomes U+FFFD: JSON is UTF-8, and names may hold anything. */
 void tool_json_string(FILE *file, const char *text)
 {
     putc('"', file);
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        size_t bytes = character_bytes(at);
         if (*at == '"' || *at == '\\')
             fprintf(file, "\\%c", *at);
-        else if (*at < 0x20)
-            fprintf(file, "\\u%04x", *at);
+        else if (bytes > 0)
+            fwrite(at, 1, bytes, file);
         else
-            putc(*at, file);
+            fprintf(file, "\\u%04x", *at < 0x80 ? *at : 0xfffdu);
+        at += bytes > 0 ? bytes : 1;
+    }
     putc('"', file);
 }
 
@@ -72,11 +94,14 @@ static void print_json(const tarn_complaint *c)
  * terminal. */
 static void put_printable(const char *text)
 {
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
-        if (*at < 0x20 || *at == 0x7f)
-            fprintf(stderr, "\\x%02x", *at);
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        size_t bytes = character_bytes(at);
+        if (bytes > 0)
+            fwrite(at, 1, bytes, stderr);
         else
-            putc(*at, stderr);
+            fprintf(stderr, "\\x%02x", *at);
+        at += bytes > 0 ? bytes : 1;
+    }
 }
 
 void tool_print_complaint(const tarn_complaint *c, bool json)

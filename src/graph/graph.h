@@ -75,8 +75,9 @@ static inline tarn_node *graph_node(const tarn_graph *graph, tarn_value value)
 
 static inline const tarn_value *node_operands(const tarn_graph *graph, const tarn_node *node)
 {
-    const tarn_value *all = graph->operands.items; /* no list while there are inputs only */
-    return all ? all + node->first : NULL;
+    static const tarn_value none = 0; /* there is no list while there are inputs only */
+    const tarn_value *all = graph->operands.items;
+    return all ? all + node->first : &none;
 }
 
 static inline tarn_value graph_output(const tarn_graph *graph, int64_t k)

@@ -93,17 +93,18 @@ static void make_blocks(layout *l)
 static tarn_status count_bytes(tarn_program *program, tarn_error *error)
 {
     tarn_memory *report = &program->report;
+    int64_t all = ALIGNMENT;
     report->steps = (int)program->steps.count;
     for (int64_t k = 0; k < program->buffers.count; k++) {
         const tarn_buffer *buffer = program_buffer(program, k);
         if (buffer->base != 0 || buffer->first > buffer->last)
             continue;
-        if (buffer->bytes > INT64_MAX - ALIGNMENT ||
-            !checked_add(report->without_reuse, rounded(buffer), &report->without_reuse))
+        if (buffer->bytes > INT64_MAX - ALIGNMENT || !checked_add(all, rounded(buffer), &all))
             return tarn_fail(error, TARN_OVERFLOW, NO_AXIS,
                              "the buffers of the program do not fit 63 bits");
         report->saved += buffer->role == ROLE_SAVED ? rounded(buffer) : 0;
     }
+    report->without_reuse = all - ALIGNMENT;
     return TARN_OK;
 }
 
@@ -155,10 +156,8 @@ static void settle_refs(tarn_program *program)
 
 static tarn_status allocate_arena(tarn_program *program, tarn_error *error)
 {
-    int64_t bytes;
-    if (!checked_add(program->report.arena, ALIGNMENT, &bytes))
-        return tarn_no_memory(error);
-    program->memory = program->allocator.allocate(program->allocator.context, size_of_bytes(bytes));
+    program->memory = program->allocator.allocate(program->allocator.context,
+                                                  size_of_bytes(program->report.arena + ALIGNMENT));
     if (!program->memory)
         return tarn_fail(error, TARN_NO_MEMORY, NO_AXIS, "no memory for an arena of %lld bytes",
                          (long long)program->report.arena);

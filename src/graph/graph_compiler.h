@@ -69,9 +69,8 @@ static inline bool is_float(const tarn_compiler *c, tarn_value v)
 
 static inline bool differentiates_by(const tarn_compiler *c, int input)
 {
-    if (c->request.mode == TARN_GRAPH_FORWARD || !is_float(c, graph_input(c->graph, input)))
-        return false;
-    return !c->request.inputs || c->request.inputs[input];
+    return is_float(c, graph_input(c->graph, input)) &&
+           (!c->request.inputs || c->request.inputs[input]);
 }
 
 /* Whether a VJP can be made from saved winners [M7]. */

@@ -11,24 +11,26 @@ static int64_t arena_offset(const tarn_program *program, tarn_value v)
     return buffer->base == 0 ? buffer->offset + program->place[v].offset : -1;
 }
 
-static bool share(const tarn_program *program, tarn_value a, tarn_value b)
+/* Whether a value at `offset` of the arena shares bytes with another. */
+static bool shares(const tarn_program *program, tarn_value v, int64_t offset, tarn_value other)
 {
-    int64_t x = arena_offset(program, a), y = arena_offset(program, b);
-    return x >= 0 && y >= 0 && x < y + program->place[b].bytes && y < x + program->place[a].bytes;
+    int64_t at = arena_offset(program, other);
+    return at >= 0 && offset < at + program->place[other].bytes &&
+           at < offset + program->place[v].bytes;
 }
 
 /* The first few by name: in a long chain every second value shares with every other. Of those
  * far away nothing is said: comparing all with all would take minutes for a hundred thousand
  * values. */
 static void put_sharers(tarn_writer *w, const tarn_graph *graph, const tarn_program *program,
-                        tarn_value v)
+                        tarn_value v, int64_t offset)
 {
     enum { MOST_NAMES = 6, NEAR = 250 };
     int sharers = 0;
     tarn_value begin = v > NEAR ? v - NEAR : 0;
     tarn_value end = v < program->values - NEAR ? v + NEAR : program->values;
     for (tarn_value other = begin; other < end; other++)
-        if (other != v && share(program, v, other) && ++sharers <= MOST_NAMES)
+        if (other != v && shares(program, v, offset, other) && ++sharers <= MOST_NAMES)
             tarn_put(w, "%s%s", sharers == 1 ? "\\nshares memory with " : ", ",
                      graph_node(graph, other)->name);
     if (sharers > MOST_NAMES)
@@ -48,7 +50,7 @@ static void put_memory(tarn_writer *w, const tarn_graph *graph, const tarn_progr
     if (offset >= 0) {
         tarn_put(w, "\\narena %lld..%lld", (long long)offset,
                  (long long)(offset + program->place[v].bytes));
-        put_sharers(w, graph, program, v);
+        put_sharers(w, graph, program, v, offset);
     } else if (buffer->base >= program->base_constants) {
         tarn_put(w, "\\nconstant");
     } else if (buffer->base >= program->base_outputs) {

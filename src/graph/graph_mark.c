@@ -26,17 +26,12 @@ static void mark_differentiated(tarn_compiler *c)
     }
 }
 
-/* Whether the derivative of a node looks at its operands. */
+/* Whether the derivative of a node whose value is not needed looks at its operands. */
 static bool derivative_needs_operands(const tarn_compiler *c, tarn_value v)
 {
     const tarn_node *node = node_of(c, v);
-    if (!c->diff[v] || (node->kind != NODE_POOL && node->kind != NODE_CUSTOM))
-        return false;
-    if (node->kind == NODE_CUSTOM)
-        return true;
-    if (is_linear_pool(node))
-        return false;
-    return c->request.mode == TARN_GRAPH_JVP || !keeps_winners(node) || !c->need[v];
+    return c->diff[v] && (node->kind == NODE_CUSTOM ||
+                          (node->kind == NODE_POOL && !is_linear_pool(node)));
 }
 
 static void mark_needed(tarn_compiler *c)

@@ -68,8 +68,8 @@ static int64_t smallest_gap(const walk *w, int64_t bytes)
     return best;
 }
 
-/* False if the offsets leave 63 bits. */
-static bool take_bytes(walk *w, int64_t bytes, int64_t *offset)
+/* The top is at most the sum of all bytes. */
+static void take_bytes(walk *w, int64_t bytes, int64_t *offset)
 {
     int64_t best = smallest_gap(w, bytes);
     if (best != NONE) {
@@ -77,14 +77,14 @@ static bool take_bytes(walk *w, int64_t bytes, int64_t *offset)
         gap_at(w, best)->begin += bytes;
         if (gap_bytes(w, best) == 0)
             remove_gap(w, best);
-        return true;
+        return;
     }
     int64_t last = w->gaps.count - 1;
     bool stretch = last >= 0 && gap_at(w, last)->end == w->top; /* a gap that ends at the top */
     *offset = stretch ? gap_at(w, last)->begin : w->top;
     if (stretch)
         remove_gap(w, last);
-    return checked_add(*offset, bytes, &w->top);
+    w->top = *offset + bytes;
 }
 
 static bool give_back(walk *w, int64_t begin, int64_t end)
@@ -124,9 +124,7 @@ static tarn_status walk_steps(walk *w, int steps, tarn_error *error)
 {
     for (int step = 0; step < steps; step++) {
         for (int k = w->born_at[step]; k != NONE; k = w->next_born[k])
-            if (!take_bytes(w, w->blocks[k].bytes, &w->blocks[k].offset))
-                return tarn_fail(error, TARN_OVERFLOW, NO_AXIS,
-                                 "the buffers of the program do not fit 63 bits");
+            take_bytes(w, w->blocks[k].bytes, &w->blocks[k].offset);
         for (int k = w->dead_at[step]; k != NONE; k = w->next_dead[k])
             if (!give_back(w, w->blocks[k].offset, w->blocks[k].offset + w->blocks[k].bytes))
                 return tarn_no_memory(error);
@@ -169,8 +167,6 @@ static int compare_sizes(const void *first, const void *second)
     const entry *a = first, *b = second;
     if (a->block.bytes != b->block.bytes)
         return a->block.bytes < b->block.bytes ? 1 : -1;
-    if (a->block.first != b->block.first)
-        return a->block.first < b->block.first ? -1 : 1;
     return a->index - b->index;
 }
 

@@ -198,7 +198,7 @@ static tarn_status check_aliases(tarn_program *p, const arguments *args, tarn_er
             return refuse_alias(p, args, written ? base : other, written ? other : base, error);
         if (!farthest || end_of(p, base) > end_of(p, farthest))
             farthest = base;
-        if (written && (!farthest_written || end_of(p, base) > end_of(p, farthest_written)))
+        if (written) /* it begins behind all others */
             farthest_written = base;
     }
     return TARN_OK;

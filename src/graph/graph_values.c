@@ -4,12 +4,11 @@
 
 /* ---- Placing ------------------------------------------------------------------------------- */
 
-/* Whether a value has memory of its own that can be put anywhere. */
-static bool can_place(const tarn_compiler *c, tarn_value v, const tarn_place *places)
+/* Whether a value, which is no other's reshape, has memory that can be put anywhere. */
+static bool can_place(const tarn_compiler *c, tarn_value root, const tarn_place *places)
 {
-    tarn_node_kind kind = node_of(c, v)->kind;
-    return kind != NODE_INPUT && kind != NODE_CONSTANT && kind != NODE_RESHAPE &&
-           places[v].buffer == NO_BUFFER;
+    tarn_node_kind kind = node_of(c, root)->kind;
+    return kind != NODE_INPUT && kind != NODE_CONSTANT && places[root].buffer == NO_BUFFER;
 }
 
 static void ensure_place(tarn_compiler *c, tarn_value v, tarn_place *places, tarn_role role)

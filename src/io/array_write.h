@@ -28,8 +28,12 @@ enum { NPY_HEADER = 4096 }; /* room for every header: 64 sizes of 20 digits, and
  * of a pipe: NumPy skips it. */
 size_t tarn_npy_header(const tarn_view *view, bool fortran, bool channels_last, char *header);
 
-/* Writes a dense picture, rows x columns or rows x columns x channels, of u8, or of u16 above a
- * white of 255. Kinds that cannot hold it are refused. */
+/* Whether a kind can hold a picture, rows x columns or rows x columns x 1 to 4 channels; asked
+ * before the work begins. */
+bool tarn_picture_fits(tarn_file_kind kind, const tarn_view *picture, int64_t white,
+                       tarn_complaint *complaint);
+
+/* Writes a dense picture that fits the kind, of u8, or of u16 above a white of 255. */
 bool tarn_picture_write(tarn_output *output, tarn_file_kind kind, const tarn_view *picture,
                         int64_t white, tarn_complaint *complaint);
 

@@ -17,6 +17,7 @@ enum {
     LOCATOR_BYTES = 20, /* which says where that is */
     ENTRY_BYTES = 46,   /* entry of the directory, without names */
     LOCAL_BYTES = 30,   /* header in front of a member, without names */
+    PIECE = 1 << 25,    /* goes through zlib at a time: it counts in 32 bits */
     STORED = 0,
     DEFLATED = 8
 };
@@ -206,12 +207,11 @@ static uint32_t add_to_crc(uint32_t crc, const unsigned char *data, size_t size)
 }
 #endif
 
-/* Compares bytes [begin,end) of a region with the member's checksum. In pieces: zlib counts in
- * 32 bits, and a file larger than memory should not fill it. */
+/* Compares bytes [begin,end) of a region with the member's checksum. A file larger than memory
+ * should not fill it. */
 static bool check_sum(const tarn_region *region, size_t begin, size_t end, const member *m,
                       int64_t place, tarn_complaint *complaint)
 {
-    enum { PIECE = 1 << 25 };
     uint32_t crc = 0;
     while (begin < end) {
         size_t size = end - begin < PIECE ? end - begin : PIECE;
@@ -227,12 +227,12 @@ static bool check_sum(const tarn_region *region, size_t begin, size_t end, const
 /* ---- Unpacking ------------------------------------------------------------------------------ */
 
 #ifdef TARN_ZLIB
-/* zlib counts in 32 bits, so data goes through it in pieces. */
 static uInt piece(size_t size)
 {
-    return (uInt)(size < (1u << 30) ? size : 1u << 30);
+    return (uInt)(size < PIECE ? size : PIECE);
 }
 
+/* Z_OK means that something has moved, so this ends. */
 static int inflate_all(tarn_bytes packed, tarn_region *out)
 {
     z_stream z = {0};
@@ -247,8 +247,6 @@ static int inflate_all(tarn_bytes packed, tarn_region *out)
         status = inflate(&z, Z_NO_FLUSH);
         in_left -= in_given - z.avail_in;
         out_left -= out_given - z.avail_out;
-        if (status == Z_OK && in_given == z.avail_in && out_given == z.avail_out)
-            status = Z_BUF_ERROR; /* nothing moves any more */
     }
     inflateEnd(&z);
     return status == Z_STREAM_END && out_left == 0 ? Z_OK : Z_DATA_ERROR;

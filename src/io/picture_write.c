@@ -20,9 +20,7 @@ tarn_file_kind tarn_file_kind_of(const char *path)
 
 static int channels_of(const tarn_view *picture)
 {
-    return picture->rank == 3 && picture->shape[2] <= 4 ? (int)picture->shape[2]
-           : picture->rank == 2                         ? 1
-                                                        : 0;
+    return picture->rank == 3 ? (int)picture->shape[2] : 1;
 }
 
 /* Which PNM a picture of so many channels becomes; 0 if the kind cannot hold it. */
@@ -40,6 +38,24 @@ static int pnm_number(tarn_file_kind kind, int channels, int64_t white)
     default:
         return 7;
     }
+}
+
+bool tarn_picture_fits(tarn_file_kind kind, const tarn_view *picture, int64_t white,
+                       tarn_complaint *complaint)
+{
+    int channels = channels_of(picture);
+    if (kind == TARN_FILE_PNG)
+        return (picture->shape[0] <= INT32_MAX && picture->shape[1] <= INT32_MAX) ||
+               tarn_complain(complaint, BAD_USAGE,
+                             "PNG has no pictures of %lld x %lld pixels: write .pam or .npy",
+                             (long long)picture->shape[1], (long long)picture->shape[0]);
+    return pnm_number(kind, channels, white) != 0 ||
+           tarn_complain(complaint, BAD_USAGE,
+                         "this kind of file does not hold %d channel%s up to %lld: write %s",
+                         channels, channels == 1 ? "" : "s", (long long)white,
+                         channels == 1   ? ".pgm or .png"
+                         : channels == 3 ? ".ppm or .png"
+                                         : ".pam or .png");
 }
 
 static int format_header(char *text, size_t room, int number, const tarn_view *p, int channels,
@@ -96,22 +112,9 @@ bool tarn_picture_write(tarn_output *output, tarn_file_kind kind, const tarn_vie
                         int64_t white, tarn_complaint *complaint)
 {
     char header[160];
-    int channels = channels_of(picture);
-    if (channels == 0)
-        return tarn_complain(complaint, BAD_USAGE,
-                             "a picture is rows x columns, or those x 1 to 4 channels; the result "
-                             "has %d axes: write .npy",
-                             picture->rank);
+    int channels = channels_of(picture), number = pnm_number(kind, channels, white);
     if (kind == TARN_FILE_PNG)
         return tarn_png_write(output, picture, complaint);
-    int number = pnm_number(kind, channels, white);
-    if (number == 0)
-        return tarn_complain(complaint, BAD_USAGE,
-                             "this kind of file does not hold %d channels up to %lld: write %s",
-                             channels, (long long)white,
-                             channels == 1   ? ".pgm or .png"
-                             : channels == 3 ? ".ppm or .png"
-                                             : ".pam or .png");
     int length = format_header(header, sizeof header, number, picture, channels, white);
     return tarn_output_write(output, header, (size_t)length, complaint) &&
            write_rows(output, picture, number, (size_t)(picture->shape[1] * channels), complaint);

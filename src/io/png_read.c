@@ -81,9 +81,9 @@ static void ask_for_plain_samples(reader *r)
  * need not make room for a row of it. */
 static bool is_plausible(const reader *r)
 {
-    uint64_t bytes =
-        (uint64_t)png_get_rowbytes(r->png, r->info) * png_get_image_height(r->png, r->info);
-    return bytes / 1032 <= r->file->size ||
+    double bytes = /* which 64 bits may not hold */
+        (double)png_get_rowbytes(r->png, r->info) * png_get_image_height(r->png, r->info);
+    return bytes / 1032 <= (double)r->file->size ||
            tarn_complain_at(r->complaint, (int64_t)r->file->size,
                             "is truncated: %u x %u pixels do not fit its %zu bytes",
                             png_get_image_width(r->png, r->info),

@@ -44,8 +44,6 @@ static bool encode(png_structp png, png_infop info, const tarn_view *p)
     size_t row = (size_t)(p->shape[1] * channels) * tarn_dtype_size(p->dtype);
     if (setjmp(png_jmpbuf(png)))
         return false;
-    if (p->shape[0] > PNG_UINT_31_MAX || p->shape[1] > PNG_UINT_31_MAX)
-        png_error(png, "the picture is too large");
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_IHDR(png, info, (png_uint_32)p->shape[1], (png_uint_32)p->shape[0],
                  8 * (int)tarn_dtype_size(p->dtype), types[channels], PNG_INTERLACE_NONE,

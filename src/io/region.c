@@ -53,8 +53,6 @@ static int reserve(int file, off_t size)
 
 bool tarn_region_create(size_t size, int64_t memory, tarn_region *region, tarn_complaint *complaint)
 {
-    if (size > (size_t)INT64_MAX)
-        return tarn_complain(complaint, FAILED_WORK, "%zu bytes are more than fit an array", size);
     if (size <= (uint64_t)memory) {
         *region = (tarn_region){.data = calloc(size ? size : 1, 1), .size = size};
         return region->data

@@ -4,6 +4,7 @@
  *
  * TARN_FAULT=12: call number 12, counted from 0, and no other;
  * TARN_FAULT=12+: that one and all behind it;
+ * TARN_FAULT=12=4: that one, for the reason 4 (EINTR) instead of the usual one;
  * TARN_FAULT_LOG: a file that gets the number of calls and of blocks that were not freed, at the
  * end. */
 #define _GNU_SOURCE
@@ -22,20 +23,13 @@
 
 static atomic_long calls, blocks;
 static long first = -1;
-static bool forever;
+static int other_reason; /* or 0 */
+static bool forever, counting; /* from main() to exit(): not what runtimes do before and after */
 
-__attribute__((constructor)) static void read_environment(void)
-{
-    const char *fault = getenv("TARN_FAULT");
-    if (fault) {
-        first = atol(fault);
-        forever = strchr(fault, '+') != NULL;
-    }
-}
-
-__attribute__((destructor)) static void write_log(void)
+static void write_log(void)
 {
     const char *path = getenv("TARN_FAULT_LOG");
+    counting = false;
     FILE *log = path ? fopen(path, "w") : NULL;
     if (log) {
         fprintf(log, "%ld %ld\n", (long)calls, (long)blocks);
@@ -43,13 +37,30 @@ __attribute__((destructor)) static void write_log(void)
     }
 }
 
+int __real_main(int argc, char **argv);
+int __wrap_main(int argc, char **argv);
+int __wrap_main(int argc, char **argv)
+{
+    const char *fault = getenv("TARN_FAULT");
+    if (fault) {
+        first = atol(fault);
+        forever = strchr(fault, '+') != NULL;
+        other_reason = strchr(fault, '=') ? atoi(strchr(fault, '=') + 1) : 0;
+    }
+    atexit(write_log);
+    counting = true;
+    return __real_main(argc, argv);
+}
+
 /* Counts a call; true, with errno set, if it is to fail. */
 static bool fails(int reason)
 {
+    if (!counting)
+        return false;
     long call = atomic_fetch_add(&calls, 1);
     bool now = first >= 0 && (forever ? call >= first : call == first);
     if (now)
-        errno = reason;
+        errno = other_reason ? other_reason : reason;
     return now;
 }
 
@@ -62,7 +73,7 @@ void __real_free(void *block);
 
 static void *counted(void *block)
 {
-    if (block)
+    if (block && counting)
         blocks++;
     return block;
 }
@@ -86,7 +97,7 @@ void *__wrap_realloc(void *block, size_t size)
 
 void __wrap_free(void *block)
 {
-    if (block)
+    if (block && counting)
         blocks--;
     __real_free(block);
 }

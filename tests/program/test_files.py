@@ -2,6 +2,7 @@
 
 import io
 import os
+import struct
 import subprocess
 import zipfile
 
@@ -112,6 +113,38 @@ def test_npz_member_that_is_not_aligned(good):
             archive.writestr("n" * length + ".npy", npy_bytes(x, (1, 0)))
         good("max", "x.npz", "-o", "y.npy", *KERNEL)
         assert np.array_equal(np.load(good.folder / "y.npy"), pooled(x))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_large_npz(good, save):
+    """Members are read in pieces of 32 MiB."""
+    x = np.zeros((40, 1 << 20), "u1")
+    x[33, 77] = 5
+    save(good.folder / "x.npz", x=x)
+    good("max", "x.npz", "-o", "y.npy", "-k40,1048576")
+    assert np.load(good.folder / "y.npy").tolist() == [[5]]
+
+
+def test_headers_of_other_writers(good):
+    """Other quotes than NumPy's, and a byte order that bytes do not have."""
+    text = '{"descr": ">u1", "shape": (2, 2), "fortran_order": False}'
+    (good.folder / "x.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode() + bytes([1, 2, 3, 4]))
+    good("max", "x.npy", "-o", "y.npy", "-k2")
+    assert np.load(good.folder / "y.npy").tolist() == [[4]]
+
+
+@pytest.mark.parametrize("shape, name, layout, said", [
+    ((4, 4), "y.pbm", "first", "does not hold 1 channel up to 255: write .pgm or .png"),
+    ((4, 4), "y.ppm", "first", "does not hold 1 channel up to 255: write .pgm or .png"),
+    ((4, 4, 2), "y.pnm", "last", "does not hold 2 channels up to 255: write .pam or .png"),
+    ((3, 4, 4), "y.pgm", "first", "does not hold 3 channels up to 255: write .ppm or .png"),
+    ((2, 2, 4, 4), "y.pam", "first", "a picture has two spatial axes and 1 to 4 channels"),
+    ((2, 4, 4, 2), "y.png", "last", "a picture has two spatial axes and 1 to 4 channels")])
+def test_pictures_that_cannot_be_are_refused_before_the_work(tarn, shape, name, layout, said):
+    np.save(tarn.folder / "x.npy", np.zeros(shape, "u1"))
+    result = tarn("max", "x.npy", "-k2", "--layout", layout, "--indices", "i.npy", "-o", name, "--json")
+    assert result.status == 2 and said in result.out + result.err
+    assert [p.name for p in tarn.folder.iterdir()] == ["x.npy"]
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2"])
@@ -310,6 +343,7 @@ def test_links_are_followed_and_permissions_kept(good):
     ("f8", "i8", [-1e300, 1e300, -0.5, 9007199254740993.0], [-(2**63), 2**63 - 1, 0, 9007199254740992]),
     ("u8", "f4", [2**64 - 1, 2**24 + 1, 2**60 + 2**36 + 1], [2.0**64, 2.0**24, 2.0**60 + 2.0**37]),
     ("i8", "i1", [-1000, 1000, 7], [-128, 127, 7]),
+    ("i8", "f4", [-(2**60 + 2**36 + 1), -(2**60) - 3, 2**60 + 3, 2**63 - 1], [-(2.0**60 + 2.0**37), -(2.0**60), 2.0**60, 2.0**63]),
     ("f8", "f2", [65519.0, 65520.0, 2.0**-25, 1 + 2.0**-11], [65504, np.inf, 0, 1]),
     ("i8", "f8", [2**53 + 1, -(2**63)], [2.0**53, -(2.0**63)]),
 ])

@@ -1,5 +1,6 @@
 """Files that lie. Each is refused with status 1, a sentence and a place, and nothing is written."""
 
+import json
 import struct
 import zipfile
 import zlib
@@ -55,6 +56,10 @@ NPY = {
     "not a tuple": (npy(head(shape="4"), GOOD), "expected a shape"),
     "a float in the shape": (npy(head(shape="(4.0, 4)"), GOOD), "malformed"),
     "expression": (npy(head(shape="__import__('os').system('id')"), GOOD), "expected a shape"),
+    "order twice": (npy("{'fortran_order': False, 'fortran_order': False}", GOOD), "once each"),
+    "no dtype": (npy("{'fortran_order': False, 'shape': (4,)}", GOOD), "once each"),
+    "no order": (npy("{'descr': '<f4', 'shape': (4,)}", GOOD), "once each"),
+    "a key without quotes": (npy("{shape: (4,)}", GOOD), "expected a key"),
     "order of 1": (npy(head(order="1"), GOOD), "True or False"),
     "text behind": (npy(head() + "x", GOOD), "nothing behind"),
     "no dictionary": (npy("[]", GOOD), "expected {"),
@@ -116,6 +121,27 @@ def test_npz(refuses, tmp_path, compress):
         refuses(spoil(entry + 16, b"\0\0\0\0"), "wrong checksum")
         start = 30 + struct.unpack("<H", data[26:28])[0] + struct.unpack("<H", data[28:30])[0]
         refuses(spoil(start, b"\xff" * 8), "does not inflate")
+
+
+def test_npz_without_an_end(refuses):
+    refuses(b"PK\3\4" + bytes(70000), "without an end record")  # it is looked for in the last 65557 bytes
+
+
+def test_npz_members_of_one_name(tarn):
+    with zipfile.ZipFile(tarn.folder / "x.npz", "w") as z, pytest.warns(UserWarning, match="Duplicate"):
+        for _ in range(2):
+            z.writestr("x.npy", npy(head(), GOOD))
+        z.writestr("xy.npy", npy(head(), GOOD))
+    result = tarn("max", "x.npz:x", "-o", "y.npy", "-k2")
+    assert (result.status, result.err) == (1, "tarn: x.npz: has more than one member 'x'; it has: x.npy, x.npy, xy.npy\n")
+    result = tarn("max", "x.npz:x.n", "-o", "y.npy", "-k2")
+    assert result.err == "tarn: x.npz: has no member 'x.n'; it has: x.npy, x.npy, xy.npy\n"
+
+
+def test_members_of_what_is_no_archive(tarn):
+    (tarn.folder / "x.npz").write_bytes(npy(head(), GOOD))
+    result = tarn("max", "x.npz:x", "-o", "y.npy", "-k2")
+    assert (result.status, result.err) == (1, "tarn: x.npz: byte 0: has no member 'x': it is not an .npz file\n")
 
 
 def test_npz_members_that_are_not_arrays(refuses, tmp_path):
@@ -181,6 +207,19 @@ def test_pnm(refuses, name):
     refuses(*PNM[name])
 
 
+@pytest.mark.parametrize("temporary", ["missing", "t" * 5000])
+def test_no_room_for_decoded_data(tarn, temporary):
+    (tarn.folder / "x.png").write_bytes(png_files.encode(np.zeros((60, 60), "u1")))
+    result = tarn("max", "x.png", "-o", "y.npy", "-k2", "--memory", "1K", env={"TMPDIR": temporary})
+    assert result.status == 1 and "no temporary file for decoded data" in result.err and result.err.count("\n") == 1
+    assert sorted(p.name for p in tarn.folder.iterdir()) == ["x.png"]
+
+
+def test_a_name_that_is_too_long(tarn):
+    result = tarn("max", "x" * 5000 + ".npy", "-o", "y.npy", "-k2")
+    assert result.status == 1 and "the name has more than 4095 bytes" in result.err
+
+
 def test_missing_files_and_folders(tarn):
     result = tarn("max", "nowhere.npy", "-o", "y.npy", "-k2")
     assert (result.status, result.err) == (1, "tarn: nowhere.npy: cannot be opened: No such file or directory\n")
@@ -194,3 +233,23 @@ def test_missing_files_and_folders(tarn):
 def test_names_cannot_write_to_the_terminal(tarn):
     result = tarn("max", "a\n\033[31mb.npy", "-o", "y.npy", "-k2")
     assert result.err == "tarn: a\\x0a\\x1b[31mb.npy: cannot be opened: No such file or directory\n"
+
+
+# Names of members: all the letters that one may have, the least and the greatest of each length; then what is none.
+@pytest.mark.parametrize("name, said, in_json", [
+    ("é ü".encode(), "é ü", "é ü"), ("\u0800\uffff".encode(), "\u0800\uffff", "\u0800\uffff"),
+    ("\U00010000\U0010ffff".encode(), "\U00010000\U0010ffff", "\U00010000\U0010ffff"), ("\u00a0\u07ff".encode(), "\u00a0\u07ff", "\u00a0\u07ff"),
+    (b"\x7f", r"\x7f", "\x7f"), (b"\xc2\x9b31m", r"\xc2\x9b31m", "\ufffd\ufffd31m"), (b"\x9b31m", r"\x9b31m", "\ufffd31m"),
+    (b"\xc0\xaf", r"\xc0\xaf", "\ufffd" * 2), (b"\xe0\x9f\xbf", r"\xe0\x9f\xbf", "\ufffd" * 3), (b"\xed\xa0\x80", r"\xed\xa0\x80", "\ufffd" * 3),
+    (b"\xf0\x8f\xbf\xbf", r"\xf0\x8f\xbf\xbf", "\ufffd" * 4), (b"\xf4\x90\x80\x80", r"\xf4\x90\x80\x80", "\ufffd" * 4),
+    (b"\xf8\x90\x80\x80", r"\xf8\x90\x80\x80", "\ufffd" * 4), (b"\xe2\x82", r"\xe2\x82", "\ufffd" * 2), (b"\xff", r"\xff", "\ufffd"), (b'"\\', '"\\', '"\\')])
+def test_names_in_files_are_told_as_text(tarn, name, said, in_json):
+    with zipfile.ZipFile(tarn.folder / "x.npz", "w") as z:
+        for letter in "x", "y":
+            z.writestr(letter * len(name), npy(head(), GOOD))
+    data = (tarn.folder / "x.npz").read_bytes()
+    (tarn.folder / "x.npz").write_bytes(data.replace(b"x" * len(name), name))
+    result = tarn("max", "x.npz:none", "-o", "y.npy", "-k2")
+    assert result.err == f"tarn: x.npz: has no member 'none'; it has: {said}, {'y' * len(name)}\n"
+    result = tarn("max", "x.npz:none", "-o", "y.npy", "-k2", "--json")
+    assert json.loads(result.err)["error"] == f"has no member 'none'; it has: {in_json}, {'y' * len(name)}"

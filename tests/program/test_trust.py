@@ -2,6 +2,8 @@
 
 import os
 import resource
+import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -40,12 +42,20 @@ def test_long_names(good, x, length):
     assert names_in(good.folder) == ["x.npy", name]
 
 
-@pytest.mark.parametrize("name", ["y" * 252 + ".npy", "missing/y.npy", "x.npy/y.npy", "loop.npy"])
-def test_names_that_cannot_be_are_refused_before_the_work(tarn, x, name):
+@pytest.mark.parametrize("name", ["y" * 252 + ".npy", "missing/y.npy", "x.npy/y.npy", "loop.npy", "y" * 5000, "", "y/", "folder",
+                                  "socket", "long.npy"])
+def test_names_that_cannot_be_are_refused_before_the_work(tarn, x, name, monkeypatch):
     os.symlink("loop.npy", tarn.folder / "loop.npy")
+    os.mkdir(tarn.folder / "folder")
+    deep = "d" * 250 + "/"
+    os.makedirs(tarn.folder / (deep * 12))
+    os.symlink("./" * 1500 + "y.npy", tarn.folder / (deep * 12) / "long.npy")  # together longer than names can be
+    monkeypatch.chdir(tarn.folder)
+    with socket.socket(socket.AF_UNIX) as taken:
+        taken.bind("socket")
     before = names_in(tarn.folder)
-    result = tarn("max", "x.npy", "-k2", "-o", name)
-    assert result.status != 0 and "cannot be written" in result.err
+    result = tarn("max", "x.npy", "-k2", *["--text"] * (not name.endswith(".npy")), "-o", deep * 12 * (name == "long.npy") + name)
+    assert result.status == 1 and "cannot be written" in result.err
     assert names_in(tarn.folder) == before
 
 
@@ -58,6 +68,12 @@ def run_with_leftovers(folder, count, words, program=PROGRAM):
                 file.write("left")
 
     return subprocess.run([program, *words], cwd=folder, preexec_fn=leave, capture_output=True, timeout=60)
+
+
+def test_leftovers_that_are_too_many(tmp_path, x):
+    done = run_with_leftovers(tmp_path, 1000, ["max", "x.npy", "-k2", "-o", "y.npy"])
+    assert done.returncode == 1 and b"y.npy: cannot be written: File exists" in done.stderr
+    assert len(names_in(tmp_path)) == 1001
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -77,10 +93,12 @@ def test_without_proc(tmp_path, x):
         pytest.skip("NO /proc NOT TESTED: hiding it takes rights this user lacks")
     name = "y" * 251 + ".npy"
     for _ in range(2):
-        done = subprocess.run([*words, PROGRAM, "max", "x.npy", "-k2", "-o", name], cwd=tmp_path, capture_output=True)
+        done = subprocess.run([*words, PROGRAM, "max", "x.npy", "-k2", "-o", name, "--indices", "i.npy"], cwd=tmp_path,
+                              capture_output=True)
         assert (done.returncode, done.stderr) == (0, b"")
         assert np.load(tmp_path / name).tolist() == [[5, 7], [13, 15]]
-    assert names_in(tmp_path) == ["x.npy", name]
+        assert np.load(tmp_path / "i.npy").tolist() == [[5, 7], [13, 15]]
+    assert names_in(tmp_path) == ["i.npy", "x.npy", name]
 
 
 def test_a_link_without_a_file(good, x):
@@ -97,6 +115,40 @@ def test_two_results_through_links_to_one_file(tarn, x):
     os.symlink("both.npy", tarn.folder / "y.npy")
     result = tarn("max", "x.npy", "-k2", "-o", "y.npy", "--indices", "both.npy")
     assert result.status == 2 and names_in(tarn.folder) == ["x.npy", "y.npy"]
+
+
+def test_links_with_whole_names(good, x):
+    os.mkdir(good.folder / "there")
+    os.symlink(good.folder / "there" / "y.npy", good.folder / "y.npy")
+    good("max", "x.npy", "-k2", "-o", "y.npy")
+    assert np.load(good.folder / "there/y.npy").tolist() == [[5, 7], [13, 15]] and os.path.islink(good.folder / "y.npy")
+
+
+@pytest.mark.parametrize("first, second, status", [
+    ("a/y.npy", "b/y.npy", 0), ("a/y.npy", "a/../a/y.npy", 2), ("a/y.npy", "none/y.npy", 1), ("none/y.npy", "b/y.npy", 1),
+    ("a/loop.npy", "b/loop.npy", 1)])
+def test_two_results_of_one_name(tarn, x, first, second, status):
+    for folder in "ab":
+        os.mkdir(tarn.folder / folder)
+        os.symlink("loop.npy", tarn.folder / folder / "loop.npy")
+    result = tarn("max", "x.npy", "-k2", "-o", first, "--indices", second)
+    assert result.status == status, result.err
+    written = [p for p in tarn.folder.glob("*/y.npy")]
+    assert len(written) == (2 if status == 0 else 0)
+
+
+def test_signals_that_are_ignored_stay_so(tmp_path, x):
+    """As nohup has it."""
+    process = subprocess.Popen([PROGRAM, "max", "-", "-k2", "-o", "y.npy"], cwd=tmp_path, stdin=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    data = (tmp_path / "x.npy").read_bytes()
+    process.stdin.write(data[:100])
+    process.stdin.flush()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGHUP)
+    process.stdin.write(data[100:])
+    process.stdin.close()
+    assert process.wait(60) == 0 and np.load(tmp_path / "y.npy").tolist() == [[5, 7], [13, 15]]
 
 
 # ---- Memory --------------------------------------------------------------------------------------
