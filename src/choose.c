@@ -159,8 +159,7 @@ static bool weights_accept(const tarn_problem *problem, tarn_pass pass)
 
 static bool mode_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    (void)pass; /* it has no other than forward */
-    return problem->op == TARN_MODE && taps_of(problem) <= MOST_MODE_TAPS;
+    return problem->op == TARN_MODE && pass == TARN_FORWARD && taps_of(problem) <= MOST_MODE_TAPS;
 }
 
 /* One plane of few taps, without padding or dilation. */
