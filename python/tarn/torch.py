@@ -279,7 +279,14 @@ def _outer_tangents(jvp):
     return wrapped
 
 
-class _Forward(torch.autograd.Function):
+class _Function(torch.autograd.function._SingleLevelFunction):
+    """An autograd.Function whose ``apply`` takes no detour through functorch: when the dispatcher calls
+    an autograd kernel, functorch has already chosen the layer that is to be differentiated."""
+
+    _compiled_autograd_key = staticmethod(torch.autograd.Function._compiled_autograd_key)
+
+
+class _Forward(_Function):
     @staticmethod
     def forward(x, pool):
         return _below(torch.ops.tarn.pool, x, pool)
@@ -300,7 +307,7 @@ class _Forward(torch.autograd.Function):
         return torch.ops.tarn.pool_jvp(*saved, dx, ctx.pool)
 
 
-class _ForwardSaved(torch.autograd.Function):
+class _ForwardSaved(_Function):
     """Max and min where the first of equals wins: a backward needs the winners, and not x."""
 
     @staticmethod
@@ -326,7 +333,7 @@ class _ForwardSaved(torch.autograd.Function):
         return torch.ops.tarn.pool_jvp(*saved, dx, ctx.pool), None
 
 
-class _ForwardMean(torch.autograd.Function):
+class _ForwardMean(_Function):
     """Means are linear: a backward needs the shape of x only."""
 
     @staticmethod
@@ -348,7 +355,7 @@ class _ForwardMean(torch.autograd.Function):
         return torch.ops.tarn.pool(dx, ctx.pool)
 
 
-class _ForwardIndices(torch.autograd.Function):
+class _ForwardIndices(_Function):
     @staticmethod
     def forward(x, pool):
         return _below(torch.ops.tarn.pool_indices, x, pool)
@@ -367,7 +374,7 @@ class _ForwardIndices(torch.autograd.Function):
         return _Forward.jvp(ctx, dx, _), None
 
 
-class _Jvp(torch.autograd.Function):
+class _Jvp(_Function):
     @staticmethod
     def forward(x, dx, pool):
         return _below(torch.ops.tarn.pool_jvp, x, dx, pool)
@@ -395,7 +402,7 @@ class _Jvp(torch.autograd.Function):
         return _sum(bend, along)
 
 
-class _Vjp(torch.autograd.Function):
+class _Vjp(_Function):
     @staticmethod
     def forward(x, gy, pool):
         return _below(torch.ops.tarn.pool_vjp, x, gy, pool)
@@ -444,7 +451,7 @@ def _winner_indices(winners, size, pool):
     return index.masked_fill(winners == (255 if winners.dtype == torch.uint8 else -1), -1)
 
 
-class _VjpSaved(torch.autograd.Function):
+class _VjpSaved(_Function):
     @staticmethod
     def forward(winners, gy, size, last, pool):
         return _below(torch.ops.tarn.pool_vjp_saved, winners, gy, size, last, pool)
@@ -471,7 +478,7 @@ class _VjpSaved(torch.autograd.Function):
         return torch.ops.tarn.pool_vjp_saved(*(saved or [None]), tgy, *ctx.rest)
 
 
-class _Unpool(torch.autograd.Function):
+class _Unpool(_Function):
     @staticmethod
     def forward(x, indices, size):
         return _below(torch.ops.tarn.unpool, x, indices, size)
@@ -517,10 +524,9 @@ def _batched_vjp_saved(info, axes, winners, gy, size, last, pool):
     return torch.ops.tarn.pool_vjp_saved(winners, gy, [info.batch_size, *size], False, pool), 0
 
 
-def _plain_apply(function):
-    """``function.apply`` without its detour through functorch: when the dispatcher calls an autograd
-    kernel, functorch has already chosen the layer that is to be differentiated."""
-    apply = super(torch.autograd.Function, function).apply
+def _autograd_kernel(function):
+    """``function.apply``, which functorch wants to be told of."""
+    apply = function.apply
 
     def kernel(*arguments):
         if not _transforms_are_active():
@@ -533,7 +539,7 @@ def _plain_apply(function):
 
 def _pool_with_autograd():
     """The autograd kernel of ``pool``: what a backward will need depends on the pool."""
-    with_x, with_winners, with_nothing = map(_plain_apply, (_Forward, _ForwardSaved, _ForwardMean))
+    with_x, with_winners, with_nothing = map(_autograd_kernel, (_Forward, _ForwardSaved, _ForwardMean))
 
     def kernel(x, pool):
         if _pool(pool).linear:
@@ -561,23 +567,23 @@ def _register(schema, kernel, fake, autograd, rule):
 _register("pool(Tensor x, str pool) -> Tensor", _forward, _fake_forward, _pool_with_autograd(),
           (1, 1))
 _register("pool_indices(Tensor x, str pool) -> (Tensor, Tensor)", _indices, _fake_indices,
-          _plain_apply(_ForwardIndices), (1, 2))
+          _autograd_kernel(_ForwardIndices), (1, 2))
 _register("pool_saved(Tensor x, str pool) -> (Tensor, Tensor)", _saved, _fake_saved,
-          _plain_apply(_ForwardSaved), (1, 2))
-_register("pool_jvp(Tensor x, Tensor dx, str pool) -> Tensor", _jvp, _fake_jvp, _plain_apply(_Jvp),
+          _autograd_kernel(_ForwardSaved), (1, 2))
+_register("pool_jvp(Tensor x, Tensor dx, str pool) -> Tensor", _jvp, _fake_jvp, _autograd_kernel(_Jvp),
           (2, 1))
-_register("pool_vjp(Tensor x, Tensor gy, str pool) -> Tensor", _vjp, _fake_vjp, _plain_apply(_Vjp),
+_register("pool_vjp(Tensor x, Tensor gy, str pool) -> Tensor", _vjp, _fake_vjp, _autograd_kernel(_Vjp),
           (2, 1))
 _register("pool_vjp_saved(Tensor? winners, Tensor gy, SymInt[] size, bool last, str pool) -> Tensor",
-          _vjp_saved, _fake_vjp_saved, _plain_apply(_VjpSaved), _batched_vjp_saved)
+          _vjp_saved, _fake_vjp_saved, _autograd_kernel(_VjpSaved), _batched_vjp_saved)
 _register("unpool(Tensor x, Tensor indices, SymInt[] size) -> Tensor", _unpool, _fake_unpool,
-          _plain_apply(_Unpool), (2, 1))
+          _autograd_kernel(_Unpool), (2, 1))
 
 # ---- Without the dispatcher ----------------------------------------------------------------------
 # It takes longer than pooling a small tensor, and for a plain tensor in eager mode has nothing to do.
 
 
-class _Step(torch.autograd.Function):
+class _Step(_Function):
     """A pool in eager mode. The backward falls back to the operators if it is itself recorded,
     transformed or traced."""
 
@@ -610,7 +616,7 @@ _core.torch_setup(
     torch.Tensor, torch.Tensor.is_neg, torch._C._are_functorch_transforms_active,
     torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled,
     torch._C._get_tracing_state, vars(forward_ad),
-    torch.is_grad_enabled, torch.get_num_threads, torch_build.start, super(torch.autograd.Function, _Step).apply,
+    torch.is_grad_enabled, torch.get_num_threads, torch_build.start, _Step.apply,
     _vjp_by_operators, _copied)
 build = torch_build.build
 torch_build.load_if_wanted()

@@ -164,7 +164,8 @@ def test_patch():
     with T.patch():
         assert F.max_pool2d is not originals[0]
         y = torch.nn.MaxPool2d(2)(x)
-        assert y.grad_fn.name() in ("TarnPoolBackward", "_StepBackward")
+        # The compiled step, Python's, and the operators that stand in for it up to PyTorch 2.9.
+        assert y.grad_fn.name() in ("TarnPoolBackward", "_StepBackward", "_ForwardSavedBackward")
         values, where = F.max_pool2d(input=x, kernel_size=2, return_indices=True)
         assert F.max_unpool2d(values, where, 2).shape == x.shape
         assert F.max_pool2d(torch.ones(1, 4, 4, device="meta"), 2).shape == (1, 2, 2)
