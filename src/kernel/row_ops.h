@@ -110,13 +110,22 @@ typedef struct tarn_asked_pixels {
     int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
 } tarn_asked_pixels;
 
-/* A tap by which cells ask windows, `offset` elements from where they would be; and whether the sum
- * of a row of windows ends with it [S5]. */
+/* A tap by which cells ask windows, `offset` elements from where they would be; and how many of the
+ * sums of S5 end with it: at most ASKED_SUMS, which the last one of a cell has. */
+enum { ASKED_SUMS = 2 };
 typedef struct tarn_asked_term {
     int64_t offset;
-    int32_t tap;
-    bool ends;
+    int32_t tap, ends;
 } tarn_asked_term;
+
+/* What cells of a row with a stride pick, where a term above is of a row of windows: `columns` of
+ * these. Vectors of cells, `count` of which repeat `step` elements of windows further, have one
+ * place, lane numbers and taps for each. */
+typedef struct tarn_asked_patterns {
+    int64_t count, columns, step;
+    const int64_t *base;
+    const void *picks, *taps; /* integers as wide as sums */
+} tarn_asked_patterns;
 
 /* How winners become places. A tap's place, its key and its fields are sums over its number and
  * the quotients of that by the taps of the last axis, of the last two, and so on, each times a
@@ -429,8 +438,9 @@ typedef struct tarn_row_ops {
      * the gradients of the windows that its terms won. */
     void (*ask_windows[2])(void *to, const void *winners, const void *gradients,
                            const tarn_asked_term *terms, int64_t count, int64_t n);
-    /* to[2*i] = from[i], to[2*i + 1] = other[i]. */
-    void (*join_pairs[2])(void *to, const void *from, const void *other, int64_t n);
+    void (*pick_windows[2])(void *to, const void *winners, const void *gradients,
+                            const tarn_asked_patterns *patterns, const tarn_asked_term *terms,
+                            int64_t count, int64_t n);
     /* to[i] += from[i], exactly n. */
     void (*add_sums[2])(void *to, const void *from, int64_t n);
 

@@ -74,7 +74,7 @@ void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begi
     winners_cost of = cost_of(p);
     double rest = scatter_cost(p, &of);
     double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of) : DBL_MAX;
-    double asked = tarn_cells_can_ask(p) ? asked_cost(p, &of, narrow) : DBL_MAX;
+    double asked = tarn_cells_can_ask(p, narrow) ? asked_cost(p, &of, narrow) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, filled);
     else if (asked < rest)

@@ -100,7 +100,7 @@ void tarn_ask_pixels(const tarn_problem *p, const tarn_tensors *t, int64_t begin
                      const range *box, const tarn_row_ops *ops);
 
 /* Whether cells can ask their windows; then their gradients, as tarn_run_winners(). */
-bool tarn_cells_can_ask(const tarn_problem *p);
+bool tarn_cells_can_ask(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_ask_windows(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops);
 
