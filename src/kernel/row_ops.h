@@ -438,6 +438,7 @@ typedef struct tarn_row_ops {
      * the gradients of the windows that its terms won. */
     void (*ask_windows[2])(void *to, const void *winners, const void *gradients,
                            const tarn_asked_term *terms, int64_t count, int64_t n);
+    /* ... in rows with a stride; NULL where lanes cannot be picked. */
     void (*pick_windows[2])(void *to, const void *winners, const void *gradients,
                             const tarn_asked_patterns *patterns, const tarn_asked_term *terms,
                             int64_t count, int64_t n);

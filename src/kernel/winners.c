@@ -23,16 +23,20 @@ static bool numbers_fit(const tarn_problem *p)
 
 typedef struct winners_cost {
     double taps, cells; /* for each window */
+    double picks;       /* windows of a cell, on the axes before the last times those on the last */
     int overlaps;       /* axes on which a cell may have two windows */
 } winners_cost;
 
 static winners_cost cost_of(const tarn_problem *p)
 {
-    winners_cost of = {1, 1, 0};
+    winners_cost of = {1, 1, 1, 0};
     for (int a = 0; a < p->spatial; a++) {
-        of.taps *= (double)p->axis[a].kernel;
-        of.cells *= (double)p->axis[a].size / (double)p->axis[a].out;
-        of.overlaps += tarn_windows_overlap(&p->axis[a]);
+        const tarn_axis *axis = &p->axis[a];
+        double kernel = (double)axis->kernel, stride = (double)axis->stride;
+        of.taps *= kernel;
+        of.cells *= (double)axis->size / (double)axis->out;
+        of.picks *= a + 1 < p->spatial ? kernel / stride : (double)windows_behind(axis) + 1;
+        of.overlaps += tarn_windows_overlap(axis);
     }
     return of;
 }
@@ -41,44 +45,43 @@ static winners_cost cost_of(const tarn_problem *p)
  * vectors' length. */
 static double pixels_cost(const tarn_problem *p, const winners_cost *of)
 {
-    double tap = p->dtype == TARN_F64 ? 0.14 : 0.07;
-    return of->cells * (7 / (double)p->lanes + 0.05) + tap * of->taps;
+    double wide = p->dtype == TARN_F64 ? 2 : 1;
+    double cell = 4.5 / (double)p->lanes + 0.03 + 0.008 * (double)p->element_bytes[TARN_GX];
+    return cell * of->cells + (0.04 + 0.02 * wide) * of->taps;
 }
 
-/* Cells of two phases along the row are joined. */
+/* Of a row with a stride each cell asks, quickly if it has one window; else each window is asked by
+ * its taps. */
 static double asked_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
 {
-    double lanes = (double)ops->vector_bytes / (p->dtype == TARN_F64 ? 8 : 4);
-    double cell = p->axis[p->spatial - 1].stride == 1 ? 0.08 : p->dtype == TARN_F64 ? 0.34 : 0.17;
-    return 0.1 + 1.1 * of->taps / lanes + cell * of->cells;
+    double wide = p->dtype == TARN_F64 ? 2 : 1, lane = 4 * wide / (double)ops->vector_bytes;
+    if (p->axis[p->spatial - 1].stride == 1)
+        return 0.1 + of->taps * (0.03 + 0.3 * lane) + 0.1 * wide * wide * of->cells;
+    double pick = (of->picks > 1 ? 0.09 : 0.03) * wide * wide * wide + 0.8 * lane;
+    return 0.1 + of->cells * (0.03 * wide + of->picks * pick);
 }
 
-/* Cells are cleared before, byte by byte. Sums of several axes are one more list each; those of
- * channels last are of short tiles, whose windows are read twice where they overlap. */
+/* Cells are cleared before, byte by byte. Sums of three axes are one more list; those of channels
+ * last are of short tiles, whose windows are read twice where they overlap. */
 static double scatter_cost(const tarn_problem *p, const winners_cost *of)
 {
-    static const double one_channel[] = {1.2, 1.5, 1.5, 2.3}, channels[] = {1.6, 2.3, 2.3, 5};
+    static const double one_channel[] = {0.9, 0.9, 0.95, 1.8}, channels[] = {1, 1.7, 1.5, 2.2};
     double window = (p->lanes == 1 ? one_channel : channels)[of->overlaps < 3 ? of->overlaps : 3];
-    return window + 0.02 * (double)p->element_bytes[TARN_GX] * of->cells;
+    return window + 0.008 * (double)p->element_bytes[TARN_GX] * of->cells;
 }
-
-/* Cells ask with shorter vectors: those of 64 bytes would be loaded from scratch that was just
- * stored in other pieces. */
-enum { ASKING_VECTOR = 32 };
 
 void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops)
 {
-    const tarn_row_ops *narrow = ops_for(ops, ASKING_VECTOR);
     const tarn_row_ops *filled = ops_for(ops, p->lanes * (p->dtype == TARN_F64 ? 8 : 4));
     winners_cost of = cost_of(p);
     double rest = scatter_cost(p, &of);
     double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of) : DBL_MAX;
-    double asked = tarn_cells_can_ask(p, narrow) ? asked_cost(p, &of, narrow) : DBL_MAX;
+    double asked = tarn_cells_can_ask(p, ops) ? asked_cost(p, &of, ops) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, filled);
     else if (asked < rest)
-        tarn_ask_windows(p, t, begin, end, box, narrow);
+        tarn_ask_windows(p, t, begin, end, box, ops);
     else
         tarn_scatter_gradients(p, t, begin, end, box, ops);
 }

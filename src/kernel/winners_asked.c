@@ -22,7 +22,7 @@ enum {
     LEAST_WINDOWS = 2, /* of a box, on an axis */
     MOST_TERMS = 128,
     MOST_PHASES = 64,
-    MOST_PATTERNS = 32,
+    MOST_PATTERNS = 16,
     PATTERN_BYTES = 64,
     NO_TAP = -1000
 };
@@ -109,7 +109,8 @@ bool tarn_cells_can_ask(const tarn_problem *p, const tarn_row_ops *ops)
     }
     return summed <= ASKED_SUMS && terms <= MOST_TERMS && phases <= MOST_PHASES &&
            least * window_bytes(p) <= BOX_BYTES &&
-           (last->stride == 1 || patterns_of(p, lanes) * columns_of(last) <= MOST_PATTERNS);
+           (last->stride == 1 ||
+            (ops->pick_windows[0] && patterns_of(p, lanes) * columns_of(last) <= MOST_PATTERNS));
 }
 
 /* ---- Terms ---------------------------------------------------------------------------------- */
@@ -193,7 +194,8 @@ static void list_pattern(asked_job *j, int64_t pattern, int64_t m)
         while (first < axis->tap_step && first * axis->dilation % axis->stride != phase)
             first++;
         tap[k] = first + (j->patterns.columns - 1 - m) * axis->tap_step;
-        at[k] = (cell - tap[k] * axis->dilation) / axis->stride * pixel + (pattern * lanes + k) % pixel;
+        at[k] = (cell - tap[k] * axis->dilation) / axis->stride * pixel;
+        at[k] += (pattern * lanes + k) % pixel;
         if (first == axis->tap_step || tap[k] >= axis->kernel)
             tap[k] = NO_TAP;
         else
@@ -249,24 +251,22 @@ static void cut_box(asked_job *j, int64_t *cells)
     enum { MUCH = 4 };
     for (int a = 0; a <= j->last; a++)
         j->most[a] = length(strides_of(&j->axis[a], j->all[a]));
-    for (int a = 0; !box_fits(j);) {
-        if (a <= j->last && j->most[a] > max_i64(MUCH * j->back[a], 1)) {
+    for (int a = 0; a <= j->last; a++)
+        while (!box_fits(j) && j->most[a] > max_i64(MUCH * j->back[a], 1))
             j->most[a] -= ceil_div(j->most[a], 4);
-            continue;
-        }
-        if (++a <= j->last)
-            continue;
-        int cut = 0;
-        for (int b = 1; b <= j->last; b++)
-            if (j->most[b] * (j->back[cut] + 1) > j->most[cut] * (j->back[b] + 1))
-                cut = b;
+    while (!box_fits(j)) {
+        int cut = j->last;
+        for (int a = 1; a < j->last; a++)
+            if (j->most[a] > LEAST_WINDOWS &&
+                j->most[a] * (j->back[cut] + 1) >= j->most[cut] * (j->back[a] + 1))
+                cut = a;
         j->most[cut] = j->most[cut] / 2 + 1;
     }
     for (int a = 0; a <= j->last; a++) {
         const tarn_axis *axis = &j->axis[a];
         bool whole = j->most[a] == length(strides_of(axis, j->all[a]));
-        cells[a] = whole ? length(j->all[a])
-                         : max_i64((j->most[a] - 1) * axis->stride, 1) + (axis->stride == 1 && j->most[a] > 1);
+        int64_t some = (j->most[a] - (axis->stride > 1)) * axis->stride; /* wherever they begin */
+        cells[a] = whole ? length(j->all[a]) : max_i64(some, 1);
     }
 }
 
@@ -323,7 +323,8 @@ static bool load_windows(asked_job *j, const range *strides)
     range exist[AXES];
     for (int a = 0; a <= j->last; a++) {
         first[a] = strides[a].lo - j->back[a];
-        exist[a] = (range){max_i64(-first[a], 0), min_i64(strides[a].hi, j->axis[a].out) - first[a]};
+        exist[a].lo = max_i64(-first[a], 0);
+        exist[a].hi = min_i64(strides[a].hi, j->axis[a].out) - first[a];
         if (length(exist[a]) <= 0)
             return false;
     }
