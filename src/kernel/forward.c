@@ -1,16 +1,19 @@
 /* The forward engine: plan, tiles, jobs. See forward.h for the idea. */
+#include "boxes.h"
 #include "engines.h"
 #include "forward.h"
 #include "row_types.h"
 
 static tarn_engine_pass run_pass;
-static void run_slab(forward_state *s, int64_t lo, int64_t hi);
-static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
-static void add_planes(forward_state *s, int64_t planes);
-static void set_tile(forward_state *s, int64_t o, int64_t outputs);
+static void run_slab(forward_state *s, int64_t lo, int64_t hi, int64_t planes);
+static void run_lines(forward_state *s, int64_t planes);
+static void run_box(forward_state *s, forward_box box, int64_t o_lo, int64_t o_hi);
 static void run_rows(forward_state *s, int64_t row, int64_t end, int64_t o_lo, int64_t o_hi);
 static void run_row(forward_state *s, int64_t o_lo, int64_t o_hi);
 static void run_row_by_order(forward_state *s, int64_t o_lo, int64_t o_hi);
+static void set_tile(forward_state *s, int64_t o, int64_t outputs);
+static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
+static void add_jobs(forward_state *s, int64_t o, int64_t outputs, int64_t rows);
 static void flush_jobs(forward_state *s);
 
 void tarn_engine_forward(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
@@ -93,7 +96,7 @@ static int64_t columns_of(const tarn_axis *axis, int64_t n)
     if (!fits)
         return INT64_MAX;
     int64_t row = axis->lo + axis->size;
-    return n == axis->out && row > columns && row - columns <= row / 8 ? row : columns;
+    return n == axis->out && row > columns && row - columns <= row / 4 ? row : columns;
 }
 
 /* Channels that go together, in bytes: all, if a tile of all then has as many outputs as its
@@ -272,12 +275,48 @@ static void set_pitches(forward_plan *plan, int64_t n, int64_t columns)
         plan->pitch = plan->output_pitch = round_up(elements, plan->lanes);
 }
 
+/* Rows that a box has on the way, of which more than the arena has bytes do not fit. */
+static int64_t rows_times(int64_t rows, int64_t n)
+{
+    int64_t product;
+    return checked_mul(rows, n, &product) ? min_i64(product, ARENA_BYTES) : ARENA_BYTES;
+}
+
+/* What a box takes, if output rows go `rows` at a time: the rows of x that it reads, and what is
+ * made of them, axis by axis, by turns in the one place and in the other. */
+static void set_box_bytes(forward_plan *plan, int64_t columns, int64_t rows)
+{
+    const tarn_problem *p = plan->p;
+    const int first = plan->box_axis;
+    int64_t made[2] = {0, 0}, pixel = plan->channels * plan->bytes;
+    plan->source_bytes = plan->part_bytes = plan->source_rows = 0;
+    if (first < 0)
+        return;
+    const tarn_axis *axis = &p->axis[first];
+    const int64_t boxes = first < plan->row_axis ? 1 : (axis->out + rows - 1) / rows;
+    const int64_t windows = (axis->out + boxes - 1) / boxes;
+    const int64_t extent = (axis->kernel - 1) * axis->dilation + 1;
+    int64_t read = axis->size, span;
+    if (!axis->adaptive && checked_mul(windows - 1, axis->stride, &span))
+        read = min_i64(axis->size, span + extent);
+    plan->box_windows = windows;
+    for (int done = first; done <= plan->row_axis; done++) { /* axes before `done` are folded */
+        int64_t n = plan->box_planes;
+        for (int a = first; a <= plan->row_axis; a++)
+            n = rows_times(n, a < done ? p->axis[a].out : a == first ? read : p->axis[a].size);
+        if (done > first || !plan->in_place)
+            made[(done - first) % 2] = max_i64(made[(done - first) % 2], n);
+    }
+    plan->source_rows = plan->in_place ? 0 : made[0];
+    plan->source_bytes = made[0] > 0 ? made[0] * columns * pixel + SCRATCH_SLACK : 0;
+    plan->part_bytes = made[1] > 0 ? made[1] * columns * pixel + SCRATCH_SLACK : 0;
+}
+
 /* Bytes of the arena that tiles of n outputs take, `rows` rows at once; sets the plan's sizes.
  * What set_rows() takes. */
 static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64_t rows)
 {
-    const tarn_axis *axis = plan->row_axis >= 0 ? &plan->p->axis[plan->row_axis] : NULL;
-    bool turned = plan->across == ACROSS_TURNED, sliding = axis && !axis->adaptive;
+    bool turned = plan->across == ACROSS_TURNED;
     bool sums_of_many =
         plan->sums && plan->across == ACROSS_SLIDE && plan->columns->kernel > MOST_LISTED;
     int64_t copies = plan->codes ? 2 : 1, pixel = plan->channels * plan->bytes;
@@ -296,19 +335,16 @@ static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64
     plan->gathered_bytes =
         round_up(max_i64(columns, plan->codes ? 8 * n / plan->bytes : n) * pixel, 64);
     plan->divisor_bytes = plan->sums ? round_up(n * pixel, 64) : 0;
-    plan->source_rows = 0;
-    if (plan->blocks && sliding && !plan->strided && !(plan->direct && plan->row_axis == 0))
-        plan->source_rows = (rows - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
-    plan->source_bytes =
-        plan->source_rows > 0 ? plan->source_rows * columns * pixel + SCRATCH_SLACK : 0;
+    set_box_bytes(plan, columns, rows);
     int64_t bare = plan->row_axis > 0 ? copies : 1; /* rows of x have no codes */
     int64_t halves = rows_for_halves(plan, plan->p->spatial) * plan->row_bytes;
-    if (plan->source_rows > 0) /* the same for runs of rows */
+    if (plan->source_rows > 0 && plan->box_axis > 0) /* the same for runs of rows */
         halves = max_i64(halves,
-                         rows_for_halves(plan, plan->row_axis) * round_up(plan->source_bytes, 64));
+                         rows_for_halves(plan, plan->box_axis) * round_up(plan->source_bytes, 64));
     return copies * (halves + plan->down_bytes + plan->across_bytes +
                      plan->folded_bytes * (turned ? 2 : 1)) +
-           bare * (plan->ring_rows * plan->row_bytes + round_up(plan->source_bytes, 64)) +
+           bare * (plan->ring_rows * plan->row_bytes + round_up(plan->source_bytes, 64) +
+                   round_up(plan->part_bytes, 64)) +
            plan->divisor_bytes + (plan->has_missing ? plan->row_bytes : 0) +
            (plan->gathers + plan->look_up) * plan->gathered_bytes;
 }
@@ -369,30 +405,125 @@ static bool windows_are_moderate(const tarn_axis *axis)
                               axis->kernel <= MOST_CELLS / axis->dilation);
 }
 
-/* Whether small blocks make rows of x again that a ring would keep for them: twice or more. */
-static bool blocks_read_again(const forward_plan *plan)
+/* Windows that all read something, each in one fold. */
+static bool suits_boxes(const forward_plan *plan, const tarn_axis *axis)
+{
+    const tarn_span first = window_taps(axis, 0), last = window_taps(axis, axis->out - 1);
+    return windows_are_moderate(axis) && (!plan->sums || axis->kernel <= MOST_SUMMED) &&
+           first.lo < first.hi && last.lo < last.hi &&
+           (axis->adaptive || axis->dilation <= axis->size);
+}
+
+/* Boxes of that axis, or none; false, and nothing is changed, if they cannot be. */
+static bool set_box_axis(forward_plan *plan, int first)
+{
+    const tarn_problem *p = plan->p;
+    const int64_t *stride = p->stride[plan->in];
+    int64_t follows = plan->channels;
+    for (int a = p->spatial - 1; first >= 0 && a >= first; a--) {
+        if (a <= plan->row_axis && !suits_boxes(plan, &p->axis[a]))
+            return false;
+        if (first < plan->row_axis && stride[a] != follows)
+            return false;
+        follows *= p->axis[a].size;
+    }
+    plan->box_axis = first;
+    plan->box_planes = 1;
+    plan->in_place = plan->strided || (first == 0 && plan->direct);
+    plan->sums_in_x = first > 0 && plan->sums && !p->skips && p->axis[0].kernel <= MOST_SUMMED &&
+                      stride[p->spatial - 1] == plan->channels &&
+                      plan->ops->sum_lanes[p->dtype] && 
+                      (plan->core == CORE_F64) == (p->dtype == TARN_F64 || p->dtype == TARN_I32 ||
+                                                   p->dtype == TARN_U32);
+    return true;
+}
+
+/* Whether small boxes make rows of x again that a ring would keep for them: twice or more. */
+static bool boxes_read_again(const forward_plan *plan)
 {
     if (plan->source_rows == 0 || !plan->ring_keeps)
         return false;
     const tarn_axis *axis = &plan->p->axis[plan->row_axis];
-    int64_t extent = (axis->kernel - 1) * axis->dilation + 1;
-    int64_t inside = axis->size < extent ? 0 : (axis->size - extent) / axis->stride + 1;
-    int64_t rows = min_i64(plan->batch_rows, inside); /* others are blocks of their own */
-    return (rows - 1) * axis->stride + extent >= 2 * rows * axis->stride;
+    const int64_t windows = plan->box_windows, extent = (axis->kernel - 1) * axis->dilation + 1;
+    return windows < axis->out &&
+           (axis->adaptive || (windows - 1) * axis->stride + extent >= 2 * windows * axis->stride);
 }
 
-/* A window that does not fit is no part of a block, or is folded in pieces, or has fewer channels.
- * */
+/* Boxes of more axes than the last before the row, and of several planes. */
+static void widen_boxes(forward_plan *plan)
+{
+    const forward_plan before = *plan;
+    const int64_t n = plan->most_outputs, columns = plan->most_columns;
+    const int row_axis = plan->row_axis;
+    bool fits = false;
+    if (n != plan->columns->out || plan->across == ACROSS_WIDE)
+        return;
+    const bool whole = columns >= plan->columns->lo + plan->columns->size;
+    for (int first = 0; first < row_axis && !fits && whole; first++) {
+        int64_t rows = before.batch_rows;
+        if (!set_box_axis(plan, first))
+            continue;
+        fits = arena_bytes(plan, n, columns, rows) <= ARENA_BYTES;
+        while (!fits && rows > plan->p->axis[row_axis].out && plan->across != ACROSS_TURNED) {
+            rows -= (rows + 7) / 8;
+            fits = arena_bytes(plan, n, columns, rows) <= ARENA_BYTES;
+        }
+    }
+    if (!fits)
+        *plan = before;
+    if (plan->p->leading == 0 || plan->channels != plan->p->lanes || (row_axis >= 0 && plan->box_axis != 0))
+        return;
+    int64_t planes = plan->batch_rows, rows = plan->batch_rows;
+    for (int a = 0; a <= row_axis; a++)
+        planes /= plan->p->axis[a].out;
+    for (plan->box_planes = max_i64(planes, 1);
+         arena_bytes(plan, n, columns, rows) > ARENA_BYTES && plan->box_planes > 1;)
+        plan->box_planes -= (plan->box_planes + 7) / 8;
+}
+
+/* Sums by the same divisor, but for that of columns. */
+static bool counts_alike(const forward_plan *plan, const tarn_axis *axis)
+{
+    return !plan->sums || plan->p->divisor > 0 ||
+           ((!axis->adaptive || axis->out == 1) &&
+            (every_tap_exists(axis) ||
+             (plan->p->count_include_pad && padded_taps(axis, axis->out - 1) == axis->kernel)));
+}
+
+/* Whether rows of a box are results as those of one plane would be. */
+static bool rows_join(const forward_plan *plan, char *const *base)
+{
+    const tarn_problem *p = plan->p;
+    if (plan->look_up || (!plan->sums && base[plan->written[WRITE_OTHER]]))
+        return false;
+    for (int a = max_i64(plan->box_axis, 0); a <= plan->row_axis; a++)
+        if (!counts_alike(plan, &p->axis[a]))
+            return false;
+    for (int k = 0; k < (plan->sums ? 1 : WRITES); k++) {
+        const int operand = plan->written[k];
+        int64_t step = plan->written_step[k] / p->element_bytes[operand];
+        for (int a = plan->row_axis; a >= 0 && base[operand]; a--) {
+            const int64_t next = a == 0 ? plane_step(plan, operand) : p->stride[operand][a - 1];
+            step *= p->axis[a].out;
+            if ((a > plan->box_axis || plan->box_planes > 1) && next != step)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* A window that does not fit is no part of a box, or is folded in pieces, or has fewer channels. */
 static void set_tiles(forward_plan *plan)
 {
     enum { FEW_COLUMNS = 4 };
-    plan->blocks = plan->row_axis >= 0 && windows_are_moderate(&plan->p->axis[plan->row_axis]);
+    if (!set_box_axis(plan, plan->row_axis))
+        set_box_axis(plan, -1);
     set_ring(plan, true);
     while (!set_tile_size(plan)) {
         bool whole = plan->columns->out == 1 &&
                      plan->p->stride[plan->in][plan->p->spatial - 1] == plan->channels;
-        if (plan->blocks)
-            plan->blocks = false;
+        if (plan->box_axis >= 0)
+            set_box_axis(plan, -1);
         else if ((whole && set_wide(plan, FEW_COLUMNS)) ||
                  (plan->channels <= plan->lanes && set_wide(plan, 1)))
             return;
@@ -404,11 +535,12 @@ static void set_tiles(forward_plan *plan)
         }
     }
     set_batch(plan);
-    if (blocks_read_again(plan)) {
-        plan->blocks = false;
+    if (boxes_read_again(plan)) {
+        set_box_axis(plan, -1);
         set_tile_size(plan);
         set_batch(plan);
     }
+    widen_boxes(plan);
 }
 
 static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
@@ -421,8 +553,7 @@ static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
     for (int k = 0; k < WRITES; k++) {
         int operand = plan->written[k];
         int64_t step = p->spatial > 1   ? p->stride[operand][p->spatial - 2]
-                       : p->leading > 0 ? p->lead_stride[operand][0]
-                                        : 0;
+                                       : plane_step(plan, operand);
         plan->written_step[k] = step * p->element_bytes[operand];
     }
 }
@@ -445,6 +576,7 @@ static void plan_with(forward_plan *plan, const tarn_row_ops *ops, char *const *
         plan->skip = tarn_rule_of_skipping(p);
     set_shortcuts(plan);
     set_tiles(plan);
+    plan->joins = rows_join(plan, base);
     plan->write_ops = plan->across == ACROSS_TURNED ? narrowest(plan->ops) : plan->ops;
 }
 
@@ -480,6 +612,7 @@ static void set_rows(forward_state *s)
     for (int r = 0; r < plan->ring_rows; r++)
         s->ring[r] = forward_take_row(s, plan->row_bytes, plan->codes && !bare);
     s->source = forward_take_row(s, plan->source_bytes, plan->codes && !bare);
+    s->part = forward_take_row(s, plan->part_bytes, plan->codes && !bare);
     s->down = forward_take_row(s, plan->down_bytes, plan->codes);
     s->across = plan->across == ACROSS_TURNED
                     ? s->down
@@ -503,67 +636,6 @@ static void move_base(forward_state *s, char *const *base, int64_t lanes)
         s->base[k] = base[k] ? base[k] + lanes * s->plan.p->element_bytes[k] : NULL;
 }
 
-/* Whether all output rows are divided by the same number. */
-static bool rows_count_alike(const forward_plan *plan)
-{
-    const tarn_axis *axis = &plan->p->axis[0];
-    int64_t last = axis->out - 1;
-    return !plan->sums || plan->p->divisor > 0 || every_tap_exists(axis) ||
-           (plan->p->count_include_pad && padded_taps(axis, last) == axis->kernel);
-}
-
-/* Whether whole planes go as a block: small ones, and such that have one output row or axis. */
-static bool are_stacked(const forward_plan *plan)
-{
-    const tarn_problem *p = plan->p;
-    const tarn_axis *axis = &p->axis[0];
-    const tarn_span first = window_taps(axis, 0);
-    if (!plan->direct || p->leading > 1 || plan->channels != p->lanes ||
-        plan->most_outputs != plan->columns->out || plan->across == ACROSS_WIDE)
-        return false;
-    if (plan->row_axis < 0)
-        return plan->batch_rows > 1 && p->leading == 1;
-    if (plan->row_axis > 0 || !plan->blocks || plan->batch_rows < axis->out ||
-        (axis->adaptive && axis->out > 1))
-        return false;
-    for (int64_t row = 0; row < axis->out; row++) {
-        tarn_span taps = window_taps(axis, row);
-        if (taps.lo >= taps.hi) /* nothing but padding */
-            return false;
-    }
-    return !plan->sums ||
-           (axis->kernel <= MOST_SUMMED && sum_may_be_clipped(&first) && rows_count_alike(plan));
-}
-
-/* Output rows. */
-static int64_t rows_of_plane(const forward_plan *plan)
-{
-    return plan->row_axis < 0 ? 1 : plan->p->axis[0].out;
-}
-
-/* Planes [begin,end), as many at a time as there is room for. */
-static void run_stack(forward_state *s, const tarn_tensors *t, int64_t begin, int64_t end)
-{
-    const tarn_problem *p = s->plan.p;
-    int64_t out = rows_of_plane(&s->plan), planes;
-    for (; begin < end; begin += planes) {
-        s->o[0] = 0;
-        for (int k = 0; k < OPERANDS; k++)
-            s->base[k] =
-                t->base[k] ? t->base[k] + begin * p->lead_stride[k][0] * p->element_bytes[k] : NULL;
-        planes = min_i64(min_i64(s->plan.batch_rows / out, MOST_JOBS), end - begin);
-        set_tile(s, 0, s->plan.most_outputs);
-        if (tarn_forward_down_stack(s, planes, s->down))
-            add_planes(s, planes);
-        else {
-            planes = 1;
-            forward_forget_rows(s);
-            run_rows(s, 0, out, 0, s->plan.most_outputs);
-        }
-        flush_jobs(s);
-    }
-}
-
 static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const tarn_row_ops *ops, int in, int out)
 {
@@ -576,25 +648,21 @@ static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin
     set_place_steps(&s.places, p, t->base[TARN_INDICES] != NULL);
     set_plan(&s.plan, t->base, false);
     set_rows(&s);
-    int64_t rows = p->axis[0].out;
-    if (are_stacked(&s.plan) && begin % rows == 0 && end % rows == 0) {
-        run_stack(&s, t, begin / rows, end / rows);
-        return;
-    }
     tarn_slab slab;
-    while (next_slab(p, t, p->axis[0].out, &begin, end, &slab))
+    int64_t planes;
+    while ((planes = next_planes(p, t, p->axis[0].out, &begin, end, s.plan.box_planes, &slab)) > 0)
         for (int64_t lane = 0; lane < p->lanes; lane += s.plan.channels) {
             move_base(&s, slab.base,
                       min_i64(lane, p->lanes - s.plan.channels)); /* the last block overlaps */
-            run_slab(&s, slab.lo, slab.hi);
+            run_slab(&s, slab.lo, slab.hi, planes);
         }
     flush_jobs(&s);
 }
 
-/* Steps the axes before the last two; false after the last place. Axis 0 runs over [lo,hi). */
-static bool next_outer(forward_state *s, int64_t lo, int64_t hi)
+/* Steps the first `axes` axes; false after the last place. Axis 0 runs over [lo,hi). */
+static bool next_outer(forward_state *s, int axes, int64_t lo, int64_t hi)
 {
-    for (int a = s->plan.row_axis - 1; a >= 0; a--) {
+    for (int a = axes - 1; a >= 0; a--) {
         if (++s->o[a] < (a == 0 ? hi : s->plan.p->axis[a].out))
             return true;
         s->o[a] = a == 0 ? lo : 0;
@@ -603,21 +671,32 @@ static bool next_outer(forward_state *s, int64_t lo, int64_t hi)
 }
 
 /* Tile by tile, so that rows are kept from one output row to the next. */
-static void run_slab(forward_state *s, int64_t lo, int64_t hi)
+static void run_slab(forward_state *s, int64_t lo, int64_t hi, int64_t planes)
 {
-    const tarn_problem *p = s->plan.p;
-    int row = s->plan.row_axis;
-    int64_t o_lo = row < 0 ? lo : 0, o_hi = row < 0 ? hi : s->plan.columns->out;
-    int64_t row_lo = row == 0 ? lo : 0, row_hi = row < 0 ? 1 : row == 0 ? hi : p->axis[row].out;
-    memset(s->o, 0, sizeof s->o);
-    if (row > 0)
-        s->o[0] = lo;
-    do {
-        for (int64_t o = o_lo; o < o_hi; o += s->plan.most_outputs) {
-            forward_forget_rows(s);
-            run_rows(s, row_lo, row_hi, o, min_i64(o + s->plan.most_outputs, o_hi));
-        }
-    } while (next_outer(s, lo, hi));
+    const forward_plan *plan = &s->plan;
+    const int row = plan->row_axis, axis = plan->box_axis < 0 ? row : plan->box_axis;
+    const int64_t o_lo = row < 0 ? lo : 0, o_hi = row < 0 ? hi : plan->columns->out;
+    const int64_t begin = axis == 0 ? lo : 0, end = axis < 0    ? 1
+                                                    : axis == 0 ? hi
+                                                                : plan->p->axis[axis].out;
+    for (int64_t o = o_lo, next; o < o_hi; o = next) {
+        next = min_i64(o + plan->most_outputs, o_hi);
+        memset(s->o, 0, sizeof s->o);
+        s->o[0] = axis > 0 ? lo : 0;
+        forward_forget_rows(s);
+        if (plan->columns->adaptive && s->jobs > 0 && s->job[0].o != o) /* other lists */
+            flush_jobs(s);
+        do {
+            if (planes > 1 && row < 0)
+                run_lines(s, planes);
+            else if (plan->box_axis < 0)
+                run_rows(s, begin, end, o, next);
+            else
+                for (int64_t k = begin; k < end; k += plan->box_windows)
+                    run_box(s, (forward_box){k, min_i64(k + plan->box_windows, end), planes, 0}, o,
+                            next);
+        } while (next_outer(s, axis, lo, hi));
+    }
 }
 
 /* ---- Jobs ----------------------------------------------------------------------------------- */
@@ -633,6 +712,13 @@ static void set_tile(forward_state *s, int64_t o, int64_t outputs)
                      : span_at(&last, last.n - 1) + 1 - s->first;
     s->lo = min_i64(max_i64(-s->first, 0), s->columns);
     s->hi = max_i64(min_i64(axis->size - s->first, s->columns), s->lo);
+}
+
+/* [A2] Taps of a window, on an axis, that count. */
+static int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis, int64_t o)
+{
+    const tarn_span taps = window_taps(axis, o);
+    return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
 }
 
 /* The rows s->o and those behind it, folded down already: where their results go and their
@@ -651,8 +737,7 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
     for (int a = 0; a <= plan->row_axis; a++) {
         tarn_span taps = window_taps(&p->axis[a], s->o[a]);
         job->empty |= taps.lo >= taps.hi;
-        job->counted *=
-            p->count_include_pad ? padded_taps(&p->axis[a], s->o[a]) : taps.hi - taps.lo;
+        job->counted *= counted_taps(p, &p->axis[a], s->o[a]);
         for (int which = 0; which < PLACES; which++)
             job->place[which] += (uint64_t)taps.first * s->places.step[which][a];
         for (int k = 0; k < WRITES; k++)
@@ -669,29 +754,27 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
         flush_jobs(s);
 }
 
-/* The rows of planes that follow s->base: one job, where all lie as one plane would; otherwise
- * one for each. */
-static void add_planes(forward_state *s, int64_t planes)
+/* How many of the rows from s->o on, on the row axis, are one job. */
+static int64_t rows_of_job(const forward_state *s, int64_t rows)
 {
     const forward_plan *plan = &s->plan;
-    const tarn_problem *p = plan->p;
-    int64_t out = rows_of_plane(plan);
-    bool as_one = !s->base[plan->written[WRITE_OTHER]] || plan->sums;
-    for (int k = 0; k < (plan->sums ? 1 : WRITES) && plan->row_axis == 0; k++)
-        as_one = as_one && (!s->base[plan->written[k]] || p->lead_stride[plan->written[k]][0] ==
-                                                              out * p->stride[plan->written[k]][0]);
-    if (as_one && !plan->look_up) {
-        add_job(s, 0, plan->most_outputs, planes * out);
-        return;
-    }
-    char *base[OPERANDS];
-    memcpy(base, s->base, sizeof base);
-    for (int64_t k = 0; k < planes; k++) {
-        for (int operand = 0; operand < OPERANDS; operand++)
-            if (base[operand])
-                s->base[operand] =
-                    base[operand] + k * p->lead_stride[operand][0] * p->element_bytes[operand];
-        add_job(s, 0, plan->most_outputs, out);
+    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
+    if (plan->joins || (plan->sums ? counts_alike(plan, axis) : !axis->adaptive))
+        return rows;
+    if (!plan->sums)
+        return 1;
+    int64_t n = 1, row = s->o[plan->row_axis], counted = counted_taps(plan->p, axis, row);
+    while (n < rows && counted_taps(plan->p, axis, row + n) == counted)
+        n++;
+    return n;
+}
+
+/* Rows from s->o on, which are not more jobs than there is room for. */
+static void add_jobs(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
+{
+    for (int64_t n; rows > 0; rows -= n, s->o[s->plan.row_axis] += n) {
+        n = rows_of_job(s, rows);
+        add_job(s, o, outputs, n);
     }
 }
 
@@ -704,43 +787,109 @@ static void flush_jobs(forward_state *s)
     s->jobs = s->rows = 0;
 }
 
-/* How many rows, from `row` on, make a block: their windows lie inside x on that axis; or one,
- * if that does not matter. */
-static int64_t rows_of_block(const forward_state *s, int64_t row, int64_t end)
+/* ---- Boxes, rows ---------------------------------------------------------------------------- */
+
+/* Plane k of those that go together. */
+static void go_to_plane(forward_state *s, char *const *base, int64_t k)
 {
-    const forward_plan *plan = &s->plan;
-    if (!plan->blocks)
-        return 0;
-    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
-    if (axis->adaptive || (plan->sums && axis->kernel > MOST_SUMMED))
-        return 0;
-    tarn_span taps = window_taps(axis, row);
-    int64_t extent = (axis->kernel - 1) * axis->dilation + 1, first = taps.first;
-    if (taps.lo > 0 || taps.hi < taps.n)
-        return taps.lo < taps.hi && (!plan->sums || sum_may_be_clipped(&taps));
-    int64_t inside = axis->stride == 1 ? axis->size - extent - first + 1
-                                       : (axis->size - extent - first) / axis->stride + 1;
-    return min_i64(min_i64(inside, end - row), plan->batch_rows - s->rows);
+    for (int operand = 0; operand < OPERANDS; operand++)
+        s->base[operand] = base[operand] ? base[operand] + k * plane_step(&s->plan, operand) *
+                                                               s->plan.p->element_bytes[operand]
+                                         : NULL;
 }
 
-/* Output rows [row,end) of a tile: blocks where windows lie inside x, the others one by one. */
+/* As many planes of one axis as rows. */
+static void run_lines(forward_state *s, int64_t planes)
+{
+    const forward_plan *plan = &s->plan;
+    char *base[OPERANDS];
+    memcpy(base, s->base, sizeof base);
+    for (int64_t k = 0, some; k < planes; k += some) {
+        some = min_i64(planes - k, plan->batch_rows - s->rows);
+        if (!plan->joins)
+            some = min_i64(some, MOST_JOBS - s->jobs);
+        go_to_plane(s, base, k);
+        set_tile(s, 0, plan->most_outputs);
+        const bool made = tarn_forward_down_lines(s, some, down_row(s, s->rows));
+        if (made && plan->joins)
+            add_job(s, 0, plan->most_outputs, some);
+        for (int64_t line = k; line < k + some && !(made && plan->joins); line++) {
+            go_to_plane(s, base, line);
+            if (made)
+                add_job(s, 0, plan->most_outputs, 1);
+            else
+                run_row(s, 0, plan->most_outputs);
+        }
+    }
+    memcpy(s->base, base, sizeof base);
+}
+
+/* Group n of a box: a place on the axes from the box's own to the row axis. */
+static void go_to_group(forward_state *s, const forward_box *box, char *const *base, int64_t n)
+{
+    const forward_plan *plan = &s->plan;
+    for (int a = plan->row_axis - 1; a >= plan->box_axis; a--) {
+        const bool first = a == plan->box_axis;
+        const int64_t windows = first ? box->hi - box->lo : plan->p->axis[a].out;
+        s->o[a] = (first ? box->lo : 0) + n % windows;
+        n /= windows;
+    }
+    if (box->planes > 1)
+        go_to_plane(s, base, n);
+}
+
+/* How many rows of a group, and how many groups, from `row` on, go next; makes room for them. */
+static int64_t rows_of_chunk(forward_state *s, int64_t row, int64_t first, int64_t end,
+                             int64_t *groups)
+{
+    const forward_plan *plan = &s->plan;
+    if (plan->across != ACROSS_TURNED && end - row <= plan->batch_rows &&
+        end - row > plan->batch_rows - s->rows)
+        flush_jobs(s);
+    const int64_t room = plan->batch_rows - s->rows;
+    *groups = plan->joins && row == first ? max_i64(min_i64(*groups, room / (end - first)), 1) : 1;
+    return min_i64(end - row, plan->joins ? room : min_i64(room, MOST_JOBS - s->jobs));
+}
+
+static void run_box(forward_state *s, forward_box box, int64_t o_lo, int64_t o_hi)
+{
+    const forward_plan *plan = &s->plan;
+    const int row_axis = plan->row_axis;
+    const bool only = plan->box_axis == row_axis;
+    const int64_t first = only ? box.lo : 0, end = only ? box.hi : plan->p->axis[row_axis].out;
+    int64_t groups = box.planes;
+    char *base[OPERANDS];
+    memcpy(base, s->base, sizeof base);
+    set_tile(s, o_lo, o_hi - o_lo);
+    for (int a = plan->box_axis; a < row_axis; a++)
+        groups *= a == plan->box_axis ? box.hi - box.lo : plan->p->axis[a].out;
+    const bool made = tarn_forward_begin_box(s, &box);
+    for (int64_t group = 0, some = 1; group < groups; group += some)
+        for (int64_t row = first, rows; row < end; row += rows) {
+            go_to_group(s, &box, base, group);
+            s->o[row_axis] = row;
+            some = groups - group;
+            rows = made ? rows_of_chunk(s, row, first, end, &some) : end - row;
+            if (made) {
+                tarn_forward_down_box(s, group, some, row, rows, down_row(s, s->rows));
+                add_jobs(s, o_lo, o_hi - o_lo, some * rows);
+            } else {
+                some = 1;
+                forward_forget_rows(s);
+                run_rows(s, row, end, o_lo, o_hi);
+            }
+        }
+    memcpy(s->base, base, sizeof base);
+}
+
+/* Output rows [row,end) of a tile, one by one. */
 static void run_rows(forward_state *s, int64_t row, int64_t end, int64_t o_lo, int64_t o_hi)
 {
-    int axis = s->plan.row_axis;
-    int64_t rows;
-    if (s->plan.columns->adaptive && s->jobs > 0 && s->job[0].o != o_lo) /* other lists */
-        flush_jobs(s);
-    for (; row < end; row += rows) {
-        rows = rows_of_block(s, row, end);
-        if (axis >= 0)
-            s->o[axis] = row;
-        set_tile(s, o_lo, o_hi - o_lo);
-        if (rows > 0 && tarn_forward_down_block(s, row, rows, down_row(s, s->rows)))
-            add_job(s, o_lo, o_hi - o_lo, rows);
-        else {
-            rows = 1;
-            run_row(s, o_lo, o_hi);
-        }
+    forward_forget_ring(s);
+    for (; row < end; row++) {
+        if (s->plan.row_axis >= 0)
+            s->o[s->plan.row_axis] = row;
+        run_row(s, o_lo, o_hi);
     }
 }
 

@@ -70,9 +70,11 @@ typedef struct forward_plan {
     bool divides_rows;                /* sums become means in place, and are copied then */
     bool native;                      /* keys, or terms of sums, are the elements themselves */
     bool copies_y;                    /* rows of values are copied to y, all at once */
-    bool blocks;                      /* several output rows may be folded down at once */
     bool gathers;     /* some rows in memory are not contiguous, or written past the caches */
     bool past_caches; /* y is so large that it goes past the caches */
+    bool in_place;    /* boxes read x where it lies */
+    bool sums_in_x;   /* ... and so do sums over the first axis, in any dtype */
+    bool joins;       /* the rows of a box are written as those of one plane would be */
     bool has_missing; /* sums: windows may reach into the padding, on the axes before the last */
     bool has_empty;   /* windows may lie in the padding altogether, on the last axis */
     tarn_core core;
@@ -93,9 +95,13 @@ typedef struct forward_plan {
     int64_t most_columns;        /* that it reads, padding included */
     int64_t pitch, output_pitch; /* elements from a row folded down, or across, to the next */
     int64_t row_bytes;           /* of a single scratch row, with its slack */
-    int64_t down_bytes, across_bytes, folded_bytes, source_bytes, gathered_bytes, divisor_bytes;
+    int64_t down_bytes, across_bytes, folded_bytes, gathered_bytes, divisor_bytes;
+    int64_t source_bytes, part_bytes; /* of a box: rows of x, and what their axes are folded to */
     int ring_rows, batch_rows;
-    int64_t source_rows; /* of x, converted or folded over outer axes, for a block of output rows */
+    int box_axis;        /* the first one of boxes; -1: rows go one by one */
+    int64_t box_windows; /* of that axis, in a box */
+    int64_t box_planes;  /* at most */
+    int64_t source_rows; /* of x, converted or folded over outer axes */
     int listed;          /* rows of one fold down */
     bool ring_keeps;     /* a row stays in its slot for the windows below */
 } forward_plan;
@@ -111,6 +117,21 @@ typedef struct forward_job {
     int slot, rows;           /* their rows in s->down */
     bool empty;               /* no window of the row reads anything */
 } forward_job;
+
+/* Output rows that are folded down at once: windows [lo,hi) of the box's axis, all of those behind
+ * it, and, of whole planes, several. */
+typedef struct forward_box {
+    int64_t lo, hi, planes;
+    int64_t entry_rows; /* of x, to an entry of that axis */
+} forward_box;
+
+/* An axis of it that is folded: groups of rows of n elements, the first of them number `first` on
+ * that axis; steps in elements. */
+typedef struct forward_stage {
+    int axis;
+    forward_row from;
+    int64_t groups, n, first, group_pitch, row_pitch, to_group, to_row;
+} forward_stage;
 
 typedef struct forward_state {
     forward_plan plan;
@@ -131,7 +152,8 @@ typedef struct forward_state {
     bool ring_odd[MOST_RING_ROWS];
     char *direct;        /* row of x for the first tap of axis 0, where it lies, */
     int64_t direct_step; /* and bytes to the next row */
-    forward_row source;  /* rows of x for a block */
+    forward_row source, part; /* of a box */
+    forward_stage stage;      /* its last: the row axis */
     int64_t clean_from,
         clean;         /* rows [clean_from,clean) of x are known to hold neither NaN nor -0 */
     char *zeros;       /* a row, for what is missing of a sum */
@@ -149,8 +171,10 @@ typedef struct forward_state {
 
 /* forward_down.c */
 void tarn_forward_down(forward_state *s, forward_row to);
-bool tarn_forward_down_block(forward_state *s, int64_t row, int64_t rows, forward_row to);
-bool tarn_forward_down_stack(forward_state *s, int64_t planes, forward_row to);
+bool tarn_forward_begin_box(forward_state *s, forward_box *box);
+void tarn_forward_down_box(forward_state *s, int64_t group, int64_t groups, int64_t row,
+                           int64_t rows, forward_row to);
+bool tarn_forward_down_lines(forward_state *s, int64_t planes, forward_row to);
 /* forward_across.c */
 void tarn_forward_across(forward_state *s);
 void tarn_forward_wide(forward_state *s, int64_t o, forward_row to);
@@ -179,11 +203,17 @@ static inline forward_row forward_take(forward_state *s)
                             s->plan.codes);
 }
 
-/* Rows of x are others now: another plane, tile or place on an outer axis. */
-static inline void forward_forget_rows(forward_state *s)
+/* Rows of x are others now: another place on an outer axis, ... */
+static inline void forward_forget_ring(forward_state *s)
 {
     for (int slot = 0; slot < s->plan.ring_rows; slot++)
         s->ring_tag[slot] = -1;
+}
+
+/* ... plane or tile. */
+static inline void forward_forget_rows(forward_state *s)
+{
+    forward_forget_ring(s);
     s->clean_from = s->clean = 0;
 }
 
@@ -204,6 +234,13 @@ static inline void forward_fill(char *to, const void *element, int64_t bytes, in
     memcpy(to, element, (size_t)bytes);
     for (int64_t done = bytes, all = n * bytes; done < all; done *= 2)
         memcpy(to + done, to, (size_t)min_i64(done, all - done));
+}
+
+/* Elements from a plane to the next, of those that go together. */
+static inline int64_t plane_step(const forward_plan *plan, int operand)
+{
+    const tarn_problem *p = plan->p;
+    return p->leading > 0 ? p->lead_stride[operand][p->leading - 1] : 0;
 }
 
 /* The step between `count` things; one alone is never stepped from, and its step may be huge. */

@@ -210,25 +210,36 @@ static bool is_direct(const forward_state *s, int axis)
     return axis == 0 && s->plan.direct && rows_follow(s);
 }
 
+/* Rows of x to an entry of axis 0. */
+static int64_t rows_of_entry(const forward_plan *plan)
+{
+    int64_t rows = 1;
+    for (int a = 1; a <= plan->row_axis; a++)
+        rows *= plan->p->axis[a].size;
+    return rows;
+}
+
 /* Where the rows of x for the taps of axis 0 begin. False if one is odd; rows between them may
  * count, too. */
 static bool set_direct(forward_state *s, const tarn_span *taps)
 {
     int64_t pitch = s->plan.p->stride[s->plan.in][0], first = span_at(taps, taps->lo);
-    int64_t rows = (taps->hi - 1 - taps->lo) * taps->step + 1, known = 0;
+    int64_t rows = (taps->hi - 1 - taps->lo) * taps->step + 1;
+    bool whole = s->run_rows == rows_of_entry(&s->plan);
     s->i[0] = first;
     s->direct = (char *)(uintptr_t)row_of_x(s);
     s->direct_step = pitch * s->plan.bytes;
-    if (s->plan.row_axis > 0) { /* a run for each tap */
-        for (int64_t j = 0; j < rows; j += taps->step)
+    if (s->plan.row_axis == 0) {
+        int64_t known = known_rows(s, first);
+        if (known < rows &&
+            is_odd_run(s, s->direct + known * s->direct_step, rows - known, pitch))
+            return false;
+    } else /* a run for each tap */
+        for (int64_t j = whole ? known_rows(s, first) : 0; j < rows; j += whole ? 1 : taps->step)
             if (is_odd_run(s, s->direct + j * s->direct_step, s->run_rows, columns_of_x(s)))
                 return false;
-        return true;
-    }
-    known = known_rows(s, first);
-    if (known < rows && is_odd_run(s, s->direct + known * s->direct_step, rows - known, pitch))
-        return false;
-    remember_clean(s, first, rows);
+    if (whole)
+        remember_clean(s, first, rows);
     return true;
 }
 
@@ -282,13 +293,14 @@ static void sum_of_axis(forward_state *s, int axis, const tarn_span *taps, int64
 {
     int64_t used = s->arena_used, n = run_of_x(s);
     forward_row rows[MOST_LISTED];
+    bool complete = tap >= taps->lo && tap + k <= taps->hi;
     rows[0] = to;
-    if (is_direct(s, axis) && k <= MOST_SUMMED && tap >= taps->lo && tap + k <= taps->hi) {
+    if (is_direct(s, axis) && k <= MOST_SUMMED && complete) {
         int64_t step = direct_step(s, taps), bytes = (tap - taps->lo) * step * s->plan.bytes;
         fold_taps(&s->plan, to, n, (forward_row){s->direct + bytes, NULL}, 0, 0, k, step, n, n, 1);
         return;
     }
-    if (k == 1 || (k <= s->plan.listed && is_listed(s, axis))) {
+    if (k == 1 || (k <= s->plan.listed && is_listed(s, axis) && (complete || s->run_rows == 1))) {
         for (int j = 0; j < k; j++) {
             bool exists = tap + j >= taps->lo && tap + j < taps->hi;
             rows[j] = exists ? entry(s, axis, taps, tap + j, j, to) : (forward_row){s->zeros, NULL};
@@ -311,9 +323,34 @@ static void sum_of_axis(forward_state *s, int axis, const tarn_span *taps, int64
     s->arena_used = used;
 }
 
+/* Sums over the first axis of what lies in x, in any dtype. */
+static void sum_in_x(forward_state *s, const tarn_span *taps, forward_row to)
+{
+    const forward_plan *plan = &s->plan;
+    const tarn_problem *p = plan->p;
+    const int64_t n = run_of_x(s), apart = taps->step * p->stride[plan->in][0];
+    tarn_lane_step steps[MOST_SUMMED];
+    s->i[0] = span_at(taps, taps->lo);
+    ops_for(plan->ops, n * plan->bytes)
+        ->sum_lanes[p->dtype](&(tarn_lane_row){
+            .from = row_of_x(s),
+            .lanes = n,
+            .outputs = 1,
+            .step_count =
+                list_steps(steps, taps->lo, taps->hi, apart * p->element_bytes[plan->in]),
+            .first_step = apart * p->element_bytes[plan->in],
+            .steps = steps,
+            .to = to.values});
+}
+
 static forward_row fold_axis(forward_state *s, int axis, forward_row to)
 {
     tarn_span taps = window_taps(&s->plan.p->axis[axis], s->o[axis]);
+    if (axis == 0 && s->plan.sums_in_x && rows_follow(s) &&
+        run_of_x(s) * s->plan.bytes >= narrowest(s->plan.ops)->vector_bytes) {
+        sum_in_x(s, &taps, to);
+        return to;
+    }
     if (is_direct(s, axis) && !set_direct(s, &taps)) {
         s->odd = true; /* all will be done again */
         return to;
@@ -400,177 +437,234 @@ void tarn_forward_down(forward_state *s, forward_row to)
         fold_rows(plan, middle, &row, 0, 0, 1, columns_of_x(s));
 }
 
-/* ---- Blocks: output rows that are folded at once -------------------------------------------- */
+/* ---- Boxes: output rows that are folded at once --------------------------------------------- */
 
-/* Rows [i,i+rows) of x where they lie. False if they are odd; each row is looked at once. */
-static bool use_rows(forward_state *s, int64_t i, int64_t rows, forward_row *source, int64_t *pitch)
-{
-    int axis = s->plan.row_axis;
-    *pitch = s->plan.p->stride[s->plan.in][axis];
-    s->i[axis] = i;
-    *source = (forward_row){(char *)(uintptr_t)row_of_x(s), NULL};
-    int64_t known = known_rows(s, i), bytes = *pitch * s->plan.bytes;
-    if (known < rows) {
-        if (is_odd_run(s, source->values + known * bytes, rows - known, *pitch))
-            return false;
-        remember_clean(s, i, rows);
-    }
-    return true;
-}
-
-/* Rows [i,i+rows) of x, converted, and folded over the outer axes. False if they are odd, or if
- * sums miss terms there. */
-static bool make_source(forward_state *s, int64_t i, int64_t rows, forward_row to)
-{
-    int axis = s->plan.row_axis;
-    for (int a = 0; a < axis; a++) {
-        tarn_span taps = window_taps(&s->plan.p->axis[a], s->o[a]);
-        if (taps.lo >= taps.hi || (s->plan.sums && !sum_may_be_clipped(&taps)))
-            return false;
-    }
-    s->odd = false;
-    s->i[axis] = i;
-    s->run_rows = rows;
-    if (axis > 0)
-        fold_axis(s, axis - 1, to);
-    else
-        convert_rows(s, rows, to);
-    s->run_rows = 1;
-    bool odd = s->odd;
-    s->odd = false;
-    return !odd;
-}
-
-/* A block of channels, where they lie: rows [i,i+read) of x are folded pixel by pixel into
- * `rows` rows. */
-static bool fold_strided(forward_state *s, const tarn_span *taps, int64_t read, int64_t rows,
-                         forward_row to)
+/* Rows of x from s->i on, where they lie. */
+static bool rows_are_odd(const forward_state *s, const char *from, int64_t rows, int64_t pitch)
 {
     const forward_plan *plan = &s->plan;
-    const tarn_axis *axis = &plan->p->axis[0];
-    int64_t pitch = plan->p->stride[plan->in][0], pixel = plan->p->stride[plan->in][1],
-            columns = s->hi - s->lo;
-    int64_t step = plan->codes ? code_step(plan->p, 0) : 0, channels = plan->channels,
-            bytes = plan->bytes;
+    if (!plan->strided)
+        return is_odd_run(s, from, rows, pitch);
     bool (*is_odd_row)(const void *, int64_t) = plan->sums ? NULL : plan->ops->is_odd[plan->key];
-    int64_t i = span_at(taps, taps->lo);
-    s->i[0] = i;
-    forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};
-    for (int64_t r = known_rows(s, i); is_odd_row && r < read; r++)
-        for (int64_t c = 0; c < columns; c++)
-            if (is_odd_row(from.values + (r * pitch + c * pixel) * bytes, channels))
-                return false;
-    remember_clean(s, i, read);
-    for (int64_t r = 0; r < rows; r++) {
-        pad_margins(s, row_at(to, r * plan->pitch * bytes));
-        fold_taps(plan, row_at(to, (r * plan->pitch + s->lo * channels) * bytes), channels, from,
-                  taps->lo * step, step, taps->hi - taps->lo,
-                  step_between(axis->kernel, axis->dilation, pitch), pixel, channels, columns);
-        from = row_at(from, step_between(rows, axis->stride, pitch * bytes));
-    }
-    return true;
+    const int64_t pixel = plan->p->stride[plan->in][1] * plan->bytes;
+    for (int64_t r = 0; is_odd_row && r < rows; r++)
+        for (int64_t c = 0; c < s->hi - s->lo; c++)
+            if (is_odd_row(from + r * pitch * plan->bytes + c * pixel, plan->channels))
+                return true;
+    return false;
 }
 
-/* Output rows [row,row+rows) at once, to `to` and the rows behind it. False, with nothing done,
- * if that cannot be. */
-bool tarn_forward_down_block(forward_state *s, int64_t row, int64_t rows, forward_row to)
+/* Entries [i,i+count) of axis 0, each of `rows` rows, of so many planes. Each entry of one plane
+ * is looked at once. */
+static bool planes_are_odd(forward_state *s, int64_t i, int64_t count, int64_t rows, int64_t planes)
 {
     const forward_plan *plan = &s->plan;
-    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
-    tarn_span taps = window_taps(axis, row); /* of a single row, some may be missing */
-    int64_t i = span_at(&taps, taps.lo), k = taps.hi - taps.lo, pitch = columns_of_x(s);
-    int64_t step = plan->codes ? code_step(plan->p, plan->row_axis) : 0;
-    int64_t read = (rows - 1) * axis->stride + (k - 1) * axis->dilation + 1;
-    forward_row source = s->source;
-    if (s->lo >= s->hi)
-        return false;
-    if (plan->strided)
-        return fold_strided(s, &taps, read, rows, to);
-    bool in_place = plan->direct && plan->row_axis == 0;
-    if (!(in_place ? use_rows(s, i, read, &source, &pitch) : make_source(s, i, read, source)))
-        return false;
-    if (plan->row_axis == 0)
-        source.codes = NULL;
-    for (int64_t r = 0; r < rows; r++)
-        pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
-    fold_taps(plan, row_at(to, s->lo * plan->channels * plan->bytes), plan->pitch, source,
-              taps.lo * step, step, k, step_between(k, axis->dilation, pitch),
-              step_between(rows, axis->stride, pitch), columns_of_x(s), rows);
-    return true;
+    const int64_t pitch = plan->p->stride[plan->in][plan->row_axis], bytes = pitch * plan->bytes;
+    const int64_t plane = plane_step(plan, plan->in) * plan->bytes;
+    const char *from = row_of_x(s);
+    int64_t known = planes == 1 ? known_rows(s, i) : 0;
+    if (plane == count * rows * bytes) {
+        count *= planes;
+        planes = 1;
+    }
+    for (int64_t k = 0; k < planes && known < count; k++)
+        if (rows_are_odd(s, from + k * plane + known * rows * bytes, (count - known) * rows, pitch))
+            return true;
+    if (planes == 1)
+        remember_clean(s, i, count);
+    return false;
 }
 
-/* ---- Stacks: all output rows of several planes, which follow s->base ------------------------ */
-
-/* Whether the planes hold neither NaN nor -0. */
-static bool is_clean_stack(const forward_state *s, const char *from, int64_t planes)
+/* Entries [i,i+count) of the box's first axis, converted, and folded over the axes before it. False
+ * if they are odd. */
+static bool make_source(forward_state *s, const forward_box *box, int64_t count)
 {
-    const tarn_problem *p = s->plan.p;
-    int64_t rows = p->axis[0].size, pitch = p->stride[s->plan.in][0],
-            plane = p->lead_stride[s->plan.in][0];
-    if (plane == rows * pitch)
-        return !is_odd_run(s, from, planes * rows, pitch);
-    for (int64_t k = 0; k < planes; k++)
-        if (is_odd_run(s, from + k * plane * s->plan.bytes, rows, pitch))
-            return false;
-    return true;
+    const forward_plan *plan = &s->plan;
+    char *base = s->base[plan->in];
+    s->odd = false;
+    s->run_rows = count * box->entry_rows;
+    const int64_t plane = s->run_rows * columns_of_x(s) * plan->bytes;
+    if (plan->box_axis > 0)
+        fold_axis(s, plan->box_axis - 1, s->source);
+    for (int64_t k = 0; k < box->planes && plan->box_axis == 0; k++) {
+        convert_rows(s, s->run_rows, row_at(s->source, k * plane));
+        s->base[plan->in] += plane_step(plan, plan->in) * plan->p->element_bytes[plan->in];
+    }
+    s->base[plan->in] = base;
+    s->run_rows = 1;
+    return !s->odd;
 }
 
-/* Output rows [row,row+rows) of each plane, whose windows have the taps [lo,hi) in x. */
-static void fold_stack(const forward_state *s, int64_t row, int64_t rows, const tarn_span *taps,
-                       int64_t planes, forward_row to)
+/* A window whose terms are missing so that they count: zeros stand for them. */
+static void sum_with_zeros(const forward_state *s, const tarn_span *taps, forward_row to,
+                           forward_row from, int64_t tap_step, int64_t n)
+{
+    const int64_t bytes = s->plan.bytes, most = s->plan.row_bytes / bytes;
+    forward_row rows[MOST_SUMMED];
+    for (int64_t at = 0; at < n; at += most) {
+        for (int64_t j = 0; j < taps->n; j++)
+            rows[j] = j < taps->lo || j >= taps->hi
+                          ? (forward_row){s->zeros, NULL}
+                          : row_at(from, ((j - taps->lo) * tap_step + at) * bytes);
+        fold_rows(&s->plan, row_at(to, at * bytes), rows, 0, 0, taps->n, min_i64(most, n - at));
+    }
+}
+
+/* How many windows from o on have all their taps, one stride behind the other; 1 if that one has
+ * not. */
+static int64_t windows_inside(const tarn_axis *axis, const tarn_span *taps, int64_t o, int64_t end)
+{
+    if (axis->adaptive || taps->lo > 0 || taps->hi < taps->n)
+        return 1;
+    const int64_t last = axis->size - 1 - (axis->kernel - 1) * axis->dilation;
+    return min_i64((last - taps->first) / axis->stride + 1, end - o);
+}
+
+/* A window of each group, or `rows` of them, one stride behind the other. */
+static void fold_windows(const forward_state *s, const forward_stage *g, const tarn_span *taps,
+                         int64_t step, forward_row to, forward_row from, int64_t rows)
+{
+    const forward_plan *plan = &s->plan;
+    const int64_t k = taps->hi - taps->lo, first = taps->lo * step, bytes = plan->bytes;
+    const int64_t tap_step = step_between(k, taps->step, g->row_pitch);
+    const int64_t down = step_between(rows, plan->p->axis[g->axis].stride, g->row_pitch);
+    const bool follow = rows == 1 || (down == g->n && g->to_row == g->n);
+    if (plan->sums && k < taps->n && !sum_may_be_clipped(taps))
+        for (int64_t n = 0; n < g->groups; n++)
+            sum_with_zeros(s, taps, row_at(to, n * g->to_group * bytes),
+                           row_at(from, n * g->group_pitch * bytes), tap_step, g->n);
+    else if (follow || plan->strided)
+        for (int64_t r = 0; r < (follow ? 1 : rows); r++)
+            fold_taps(plan, row_at(to, r * g->to_row * bytes), g->to_group,
+                      row_at(from, r * down * bytes), first, step, k, tap_step,
+                      step_between(g->groups, g->group_pitch, 1), (follow ? rows : 1) * g->n,
+                      g->groups);
+    else
+        for (int64_t n = 0; n < g->groups; n++)
+            fold_taps(plan, row_at(to, n * g->to_group * bytes), g->to_row,
+                      row_at(from, n * g->group_pitch * bytes), first, step, k, tap_step, down,
+                      g->n, rows);
+}
+
+/* Windows [lo,hi) of an axis, in every group. */
+static void fold_stage(const forward_state *s, const forward_stage *g, int64_t lo, int64_t hi,
+                       forward_row to)
+{
+    const forward_plan *plan = &s->plan;
+    const tarn_axis *axis = &plan->p->axis[g->axis];
+    const int64_t step = plan->codes ? code_step(plan->p, g->axis) : 0;
+    for (int64_t o = lo, rows; o < hi; o += rows) {
+        const tarn_span taps = window_taps(axis, o);
+        const int64_t at = (span_at(&taps, taps.lo) - g->first) * g->row_pitch;
+        rows = windows_inside(axis, &taps, o, hi);
+        fold_windows(s, g, &taps, step, row_at(to, (o - lo) * g->to_row * plan->bytes),
+                     row_at(g->from, at * plan->bytes), rows);
+    }
+}
+
+/* Makes what the row axis is folded from: s->stage. False, with nothing done, if that cannot be. */
+bool tarn_forward_begin_box(forward_state *s, forward_box *box)
 {
     const forward_plan *plan = &s->plan;
     const tarn_problem *p = plan->p;
-    const tarn_axis *axis = &p->axis[0];
-    int64_t pitch = p->stride[plan->in][0], plane = p->lead_stride[plan->in][0],
-            n = columns_of_x(s);
-    int64_t step = plan->codes ? code_step(p, 0) : 0, block = axis->out * plan->pitch,
-            bytes = plan->bytes;
-    forward_row from = {(char *)(uintptr_t)row_of_x(s) + span_at(taps, taps->lo) * pitch * bytes,
-                        NULL};
-    to = row_at(to, (row * plan->pitch + s->lo * plan->channels) * bytes);
-    for (int64_t k = 0; k < (rows > 1 ? planes : 1);
-         k++) /* rows of a plane, or a row of each plane */
-        fold_taps(plan, row_at(to, k * block * bytes), rows > 1 ? plan->pitch : block,
-                  row_at(from, k * plane * bytes), taps->lo * step, step, taps->hi - taps->lo,
-                  step_between(taps->n, taps->step, pitch), rows > 1 ? pitch * axis->stride : plane,
-                  n, rows > 1 ? rows : planes);
-}
-
-/* Planes of one axis are rows. */
-static bool copy_lines(forward_state *s, int64_t planes, forward_row to)
-{
-    const forward_plan *plan = &s->plan;
-    int64_t line = plan->p->lead_stride[plan->in][0];
+    const int first_axis = plan->box_axis, row_axis = plan->row_axis;
+    const tarn_span first = window_taps(&p->axis[first_axis], box->lo),
+                    last = window_taps(&p->axis[first_axis], box->hi - 1);
+    const int64_t i = max_i64(first.first, 0);
+    const int64_t count = min_i64(span_at(&last, last.n - 1) + 1, p->axis[first_axis].size) - i;
+    forward_stage *g = &s->stage;
+    box->entry_rows = 1;
+    for (int a = first_axis; a <= row_axis; a++) {
+        s->i[a] = a == first_axis ? i : 0;
+        box->entry_rows *= a > first_axis ? p->axis[a].size : 1;
+    }
+    for (int a = 0; a < first_axis; a++) {
+        const tarn_span taps = window_taps(&p->axis[a], s->o[a]);
+        if (taps.lo >= taps.hi)
+            return false;
+    }
     if (s->lo >= s->hi)
         return false;
-    forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};
-    if (is_odd_run(s, from.values, planes, line))
-        return false;
-    for (int64_t r = 0; r < planes; r++)
-        pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
-    fold_taps(plan, row_at(to, s->lo * plan->channels * plan->bytes), plan->pitch, from, 0, 0, 1, 0,
-              step_between(planes, line, 1), columns_of_x(s), planes);
+    *g = (forward_stage){.axis = first_axis, .groups = box->planes, .first = i};
+    g->n = box->entry_rows * columns_of_x(s);
+    if (plan->in_place) {
+        if (planes_are_odd(s, i, count, box->entry_rows, box->planes))
+            return false;
+        g->from = (forward_row){(char *)(uintptr_t)row_of_x(s), NULL};
+        g->row_pitch = p->stride[plan->in][first_axis];
+        g->group_pitch = plane_step(plan, plan->in);
+    } else {
+        if (!make_source(s, box, count))
+            return false;
+        g->from = s->source;
+        g->row_pitch = g->n;
+        g->group_pitch = count * g->n;
+    }
+    if (first_axis == 0)
+        g->from.codes = NULL;
+    if (plan->strided) { /* groups are pixels */
+        g->groups = s->hi - s->lo;
+        g->n = g->to_group = plan->channels;
+        g->group_pitch = p->stride[plan->in][1];
+    }
+    for (forward_row to = s->part; g->axis < row_axis; to = to.values == s->part.values ? s->source : s->part) {
+        const bool is_first = g->axis == first_axis;
+        const int64_t lo = is_first ? box->lo : 0, hi = is_first ? box->hi : p->axis[g->axis].out;
+        g->to_row = g->n;
+        g->to_group = (hi - lo) * g->n;
+        fold_stage(s, g, lo, hi, to);
+        g->axis++;
+        g->groups *= hi - lo;
+        g->first = 0;
+        g->group_pitch = g->n;
+        g->row_pitch = g->n /= p->axis[g->axis].size;
+        g->from = to;
+    }
     return true;
 }
 
-bool tarn_forward_down_stack(forward_state *s, int64_t planes, forward_row to)
+/* Output rows [row,row+rows) of `groups` groups from number `group` on, to `to` and the rows behind
+ * it. */
+void tarn_forward_down_box(forward_state *s, int64_t group, int64_t groups, int64_t row,
+                           int64_t rows, forward_row to)
 {
-    const tarn_axis *axis = &s->plan.p->axis[0];
-    if (s->plan.row_axis < 0)
-        return copy_lines(s, planes, to);
-    s->i[0] = 0;
-    if (s->lo >= s->hi || !is_clean_stack(s, row_of_x(s), planes))
-        return false;
-    for (int64_t r = 0; r < planes * axis->out; r++)
-        pad_margins(s, row_at(to, r * s->plan.pitch * s->plan.bytes));
-    for (int64_t row = 0, rows; row < axis->out; row += rows) {
-        tarn_span taps = window_taps(axis, row);
-        bool inside = taps.lo == 0 && taps.hi == taps.n && !axis->adaptive && axis->out > 1;
-        int64_t last =
-            axis->size - 1 - (taps.n - 1) * taps.step; /* where windows inside x begin, at most */
-        rows = inside ? min_i64((last - taps.first) / axis->stride + 1, axis->out - row) : 1;
-        fold_stack(s, row, rows, &taps, planes, to);
+    const forward_plan *plan = &s->plan;
+    forward_stage g = s->stage;
+    for (int64_t r = 0; r < groups * rows; r++)
+        pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
+    g.to_row = plan->pitch;
+    if (!plan->strided) {
+        g.from = row_at(g.from, group * g.group_pitch * plan->bytes);
+        g.groups = groups;
+        g.to_group = rows * plan->pitch;
     }
-    return true;
+    fold_stage(s, &g, row, row + rows, row_at(to, s->lo * plan->channels * plan->bytes));
+}
+
+/* Planes of one axis: rows of the tile. False if one is odd. */
+bool tarn_forward_down_lines(forward_state *s, int64_t planes, forward_row to)
+{
+    const forward_plan *plan = &s->plan;
+    char *base = s->base[plan->in];
+    const int64_t line = plane_step(plan, plan->in), n = columns_of_x(s), bytes = plan->bytes;
+    if (s->lo >= s->hi || (plan->direct && is_odd_run(s, row_of_x(s), planes, line)))
+        return false;
+    for (int64_t r = 0; r < planes; r++)
+        pad_margins(s, row_at(to, r * plan->pitch * bytes));
+    to = row_at(to, s->lo * plan->channels * bytes);
+    if (plan->direct) {
+        const forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};
+        fold_taps(plan, to, plan->pitch, from, 0, 0, 1, 0, step_between(planes, line, 1), n, planes);
+        return true;
+    }
+    s->odd = false;
+    for (int64_t r = 0; r < planes; r++) {
+        forward_row row = row_at(to, r * plan->pitch * bytes);
+        convert_rows(s, 1, row);
+        if (row.codes)
+            fold_rows(plan, row, &(forward_row){row.values, NULL}, 0, 0, 1, n);
+        s->base[plan->in] += line * plan->p->element_bytes[plan->in];
+    }
+    s->base[plan->in] = base;
+    return !s->odd;
 }
