@@ -161,6 +161,15 @@ static bool every_tap_exists(const tarn_axis *axis)
     return first.lo == 0 && last.hi == last.n;
 }
 
+/* Whether windows of an axis have as many taps that count. */
+static bool counts_alike(const forward_plan *plan, const tarn_axis *axis)
+{
+    return !plan->sums || plan->p->divisor > 0 ||
+           ((!axis->adaptive || axis->out == 1) &&
+            (every_tap_exists(axis) ||
+             (plan->p->count_include_pad && padded_taps(axis, axis->out - 1) == axis->kernel)));
+}
+
 static void set_shortcuts(forward_plan *plan)
 {
     const tarn_problem *p = plan->p;
@@ -190,8 +199,7 @@ static void set_shortcuts(forward_plan *plan)
     plan->has_missing = false;
     for (int a = 0; a < last && plan->sums; a++)
         plan->has_missing |= !p->axis[a].adaptive && !every_tap_exists(&p->axis[a]);
-    plan->divides_rows = plan->sums && is_native(plan) && !plan->past_caches &&
-                         p->stride[plan->written[WRITE_Y]][last] == plan->channels;
+    plan->columns_count_alike = counts_alike(plan, plan->columns);
     plan->copies_y = !plan->sums && !plan->look_up && !plan->past_caches && !plan->writes_y &&
                      p->stride[plan->written[WRITE_Y]][last] == plan->channels;
     tarn_span first = window_taps(plan->columns, 0),
@@ -334,7 +342,9 @@ static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64
                                         : 0;
     plan->gathered_bytes =
         round_up(max_i64(columns, plan->codes ? 8 * n / plan->bytes : n) * pixel, 64);
-    plan->divisor_bytes = plan->sums ? round_up(n * pixel, 64) : 0;
+    plan->divisor_bytes = !plan->sums                 ? 0
+                          : plan->columns_count_alike ? 64
+                                                      : round_up(rows * max_i64(plan->output_pitch * plan->bytes, n * pixel), 64);
     set_box_bytes(plan, columns, rows);
     int64_t bare = plan->row_axis > 0 ? copies : 1; /* rows of x have no codes */
     int64_t halves = rows_for_halves(plan, plan->p->spatial) * plan->row_bytes;
@@ -479,15 +489,6 @@ static void widen_boxes(forward_plan *plan)
     for (plan->box_planes = max_i64(planes, 1);
          arena_bytes(plan, n, columns, rows) > ARENA_BYTES && plan->box_planes > 1;)
         plan->box_planes -= (plan->box_planes + 7) / 8;
-}
-
-/* Sums by the same divisor, but for that of columns. */
-static bool counts_alike(const forward_plan *plan, const tarn_axis *axis)
-{
-    return !plan->sums || plan->p->divisor > 0 ||
-           ((!axis->adaptive || axis->out == 1) &&
-            (every_tap_exists(axis) ||
-             (plan->p->count_include_pad && padded_taps(axis, axis->out - 1) == axis->kernel)));
 }
 
 /* Whether rows of a box are results as those of one plane would be. */

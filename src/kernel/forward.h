@@ -67,7 +67,7 @@ typedef struct forward_plan {
     bool lists;                       /* ACROSS_TURNED: each window is a list of its own */
     bool has_y;                       /* values are asked for */
     bool writes_y;                    /* across stores to y itself */
-    bool divides_rows;                /* sums become means in place, and are copied then */
+    bool columns_count_alike;         /* a row of sums has one divisor */
     bool native;                      /* keys, or terms of sums, are the elements themselves */
     bool copies_y;                    /* rows of values are copied to y, all at once */
     bool gathers;     /* some rows in memory are not contiguous, or written past the caches */
@@ -159,7 +159,7 @@ typedef struct forward_state {
     char *zeros;       /* a row, for what is missing of a sum */
     char *gathered[2]; /* rows of x that are not contiguous; keys that are widened */
     char *divisors;    /* of the outputs of a tile, or one */
-    int64_t divisors_o, divisors_outputs, divisors_counted; /* whose they are */
+    int64_t divisors_o, divisors_outputs, divisors_rows, divisors_counted; /* whose they are */
     bool one_divisor;
 
     int jobs, rows; /* that wait */

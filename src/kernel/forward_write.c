@@ -2,12 +2,15 @@
 #include "engines.h"
 #include "forward.h"
 
-static void write_means(forward_state *s, const forward_job *job, const char *sums, int rows);
-static bool has_one_divisor(forward_state *s, const forward_job *job);
+static void write_means(forward_state *s, const forward_job *job, const char *sums);
+static void set_divisors(forward_state *s, const forward_job *job);
+static bool rows_follow(const forward_state *s, const forward_job *job, int written);
+static void save_codes(const forward_state *s, char *to, const char *codes, int64_t n);
+static bool is_contiguous(const forward_state *s, const forward_job *job, int written);
 static int64_t bytes_of(const forward_state *s, int written);
 static int64_t stride_of(const forward_state *s, int written);
 static void write_keys(forward_state *s, const forward_job *job, const char *keys);
-static void write_saved(forward_state *s, const forward_job *job, const char *codes, int rows);
+static void write_saved(forward_state *s, const forward_job *job, const char *codes);
 static void look_up(forward_state *s, const forward_job *job, const char *codes, int written,
                     int which);
 static void write_empty(const forward_state *s, const forward_job *job);
@@ -16,7 +19,7 @@ static void write_row(forward_state *s, const forward_job *job, forward_row row)
 {
     const forward_plan *plan = &s->plan;
     if (plan->sums) {
-        write_means(s, job, row.values, 1);
+        write_means(s, job, row.values);
         return;
     }
     if (job->written[WRITE_Y] && plan->look_up)
@@ -24,7 +27,7 @@ static void write_row(forward_state *s, const forward_job *job, forward_row row)
     else if (job->written[WRITE_Y] && !plan->writes_y && !plan->copies_y)
         write_keys(s, job, row.values);
     if (job->written[WRITE_SAVED])
-        write_saved(s, job, row.codes, 1);
+        write_saved(s, job, row.codes);
     if (job->written[WRITE_OTHER])
         look_up(s, job, row.codes, WRITE_OTHER, PLACE_OTHER);
     write_empty(s, job);
@@ -39,24 +42,68 @@ static int64_t elements_of_rows(const forward_state *s)
     return (n + plan->lanes - 1) / plan->lanes * plan->lanes;
 }
 
-/* All rows of values in one go. */
-static void copy_rows(const forward_state *s, const forward_job *job)
+/* All rows of results of so many bytes in one go, from scratch. */
+static void copy_rows(const forward_state *s, const forward_job *job, int written, const char *from)
 {
     const forward_plan *plan = &s->plan;
-    plan->write_ops->best_pixels[plan->core](
-        job->written[WRITE_Y], plan->written_step[WRITE_Y] / plan->bytes,
-        across_row(s, job->slot).values, 1, 0, plan->output_pitch, job->outputs * plan->channels,
-        job->rows);
+    const int64_t bytes = bytes_of(s, written), n = job->outputs * plan->channels * bytes;
+    ops_for(plan->write_ops, n)
+        ->best_pixels[CORE_I8](job->written[written], plan->written_step[written], from, 1, 0,
+                               plan->output_pitch * bytes, n, job->rows);
 }
 
-/* Means of a native type, by one divisor, in place. */
-static void divide_rows(forward_state *s, const forward_job *job)
+/* Elements of all rows of a job, whatever lies between them. */
+static int64_t elements_of_job(const forward_state *s, const forward_job *job)
+{
+    return (job->rows - 1) * s->plan.output_pitch + job->outputs * s->plan.channels;
+}
+
+/* Of n elements those in whole vectors: what is made in place must not be made twice. */
+static int64_t in_vectors(const forward_plan *plan, int64_t n)
+{
+    const int64_t lanes = plan->write_ops->vector_bytes / plan->bytes;
+    return n / lanes * lanes;
+}
+
+/* Means of all rows in one go: in their place, or on top of the sums, and copied then. */
+static void write_all_means(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
-    char *sums = s->across.values;
-    make_means(plan->write_ops, plan->core == CORE_F64, plan->p->dtype, sums, sums, s->divisors, 0,
-               elements_of_rows(s));
-    copy_rows(s, job);
+    const bool wide = plan->core == CORE_F64, direct = rows_follow(s, job, WRITE_Y);
+    const int64_t n = elements_of_job(s, job), bytes = bytes_of(s, WRITE_Y), step = !s->one_divisor;
+    const int64_t whole = in_vectors(plan, n);
+    char *sums = across_row(s, job->slot).values, *to = direct ? job->written[WRITE_Y] : sums;
+    if (whole > 0)
+        make_means(plan->write_ops, wide, plan->result, to, sums, s->divisors, step, whole);
+    if (whole < n)
+        make_means(plan->write_ops, wide, plan->result, to + whole * bytes,
+                   sums + whole * plan->bytes, s->divisors + step * whole * plan->bytes, step,
+                   n - whole);
+    if (!direct)
+        copy_rows(s, job, WRITE_Y, to);
+}
+
+/* Winners of all rows, the same. */
+static void write_all_saved(forward_state *s, const forward_job *job)
+{
+    const forward_plan *plan = &s->plan;
+    const bool direct = rows_follow(s, job, WRITE_SAVED);
+    const int64_t n = elements_of_job(s, job), bytes = bytes_of(s, WRITE_SAVED);
+    const int64_t whole = in_vectors(plan, n);
+    char *codes = across_row(s, job->slot).codes, *to = direct ? job->written[WRITE_SAVED] : codes;
+    if (whole > 0)
+        save_codes(s, to, codes, whole);
+    if (whole < n)
+        save_codes(s, to + whole * bytes, codes + whole * plan->bytes, n - whole);
+    if (!direct)
+        copy_rows(s, job, WRITE_SAVED, to);
+}
+
+/* Whether rows of results can be made all at once, and copied from where they were made. */
+static bool is_written_at_once(const forward_state *s, const forward_job *job, int written)
+{
+    return job->rows > 1 && is_contiguous(s, job, written) && !s->plan.past_caches &&
+           bytes_of(s, written) <= s->plan.bytes;
 }
 
 /* Whether rows of results follow each other, in scratch as in memory. */
@@ -73,7 +120,7 @@ static bool is_saved_at_once(const forward_state *s, const forward_job *job)
     const forward_plan *plan = &s->plan;
     bool has_values = !job->written[WRITE_Y] || plan->writes_y || plan->copies_y;
     return has_values && job->written[WRITE_SAVED] && !job->written[WRITE_OTHER] && !job->empty &&
-           !plan->has_empty && rows_follow(s, job, WRITE_SAVED);
+           !plan->has_empty && is_written_at_once(s, job, WRITE_SAVED);
 }
 
 static void write_job(forward_state *s, const forward_job *job)
@@ -81,19 +128,16 @@ static void write_job(forward_state *s, const forward_job *job)
     const forward_plan *plan = &s->plan;
     forward_job row = *job;
     if (plan->copies_y && job->written[WRITE_Y])
-        copy_rows(s, job);
-    if (plan->sums && rows_follow(s, job, WRITE_Y) && has_one_divisor(s, job)) {
-        write_means(s, job, across_row(s, job->slot).values, job->rows);
-        return;
-    }
-    if (plan->divides_rows && job->rows > 1 && s->jobs == 1 && has_one_divisor(s, job)) {
-        divide_rows(s, job);
+        copy_rows(s, job, WRITE_Y, across_row(s, job->slot).values);
+    if (plan->sums && is_written_at_once(s, job, WRITE_Y)) {
+        set_divisors(s, job);
+        write_all_means(s, job);
         return;
     }
     if (plan->copies_y && !plan->codes && !job->empty && !plan->has_empty)
         return;
     if (is_saved_at_once(s, job)) {
-        write_saved(s, job, across_row(s, job->slot).codes, job->rows);
+        write_all_saved(s, job);
         return;
     }
     for (int r = 0; r < job->rows; r++) {
@@ -181,49 +225,44 @@ static void set_divisor(const forward_plan *plan, char *to, int64_t divisor, int
     forward_fill(to, one, plan->bytes, n);
 }
 
+/* One for all outputs of the job's rows, or for each in a row, and the same for its other rows. */
 static void set_divisors(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
+    const int64_t channels = plan->channels, kernel = plan->columns->kernel;
+    const int64_t row = plan->output_pitch * plan->bytes;
     if (s->divisors_o == job->o && s->divisors_outputs >= job->outputs &&
-        s->divisors_counted == job->counted)
+        s->divisors_rows >= job->rows && s->divisors_counted == job->counted)
         return;
     s->divisors_o = job->o;
     s->divisors_outputs = job->outputs;
+    s->divisors_rows = job->rows;
     s->divisors_counted = job->counted;
-    int64_t first = counted_columns(plan, job->o), channels = plan->channels, same = 1;
-    if (plan->p->divisor > 0 ||
-        (is_inside(plan->columns, job->o) && is_inside(plan->columns, job->o + job->outputs - 1)))
-        same = job->outputs;
-    while (same < job->outputs && counted_columns(plan, job->o + same) == first)
-        same++;
-    s->one_divisor = same == job->outputs;
+    const int64_t first = counted_columns(plan, job->o);
+    s->one_divisor = plan->columns_count_alike || job->outputs == 1 ||
+                     (is_inside(plan->columns, job->o) &&
+                      is_inside(plan->columns, job->o + job->outputs - 1));
     if (s->one_divisor) {
         set_divisor(plan, s->divisors,
                     plan->p->divisor > 0 ? plan->p->divisor : job->counted * first, 1);
         return;
     }
-    set_divisor(plan, s->divisors, job->counted * plan->columns->kernel, job->outputs * channels);
+    set_divisor(plan, s->divisors, job->counted * kernel, plan->output_pitch);
     for (int64_t o = 0; o < job->outputs; o++)
         if (!is_inside(plan->columns, job->o + o))
             set_divisor(plan, s->divisors + o * channels * plan->bytes,
                         job->counted * counted_columns(plan, job->o + o), channels);
+    if (job->rows > 1)
+        forward_fill(s->divisors + row, s->divisors, row, job->rows - 1);
 }
 
-static bool has_one_divisor(forward_state *s, const forward_job *job)
-{
-    set_divisors(s, job);
-    return s->one_divisor;
-}
-
-/* Several rows only if they follow each other. */
-static void write_means(forward_state *s, const forward_job *job, const char *sums, int rows)
+static void write_means(forward_state *s, const forward_job *job, const char *sums)
 {
     const forward_plan *plan = &s->plan;
     set_divisors(s, job);
-    int64_t n = rows * job->outputs * plan->channels, step = !s->one_divisor;
     char *row = begin_row(s, job, WRITE_Y);
-    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums, s->divisors, step,
-               n);
+    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums, s->divisors,
+               !s->one_divisor, job->outputs * plan->channels);
     end_row(s, job, WRITE_Y, row);
 }
 
@@ -236,13 +275,17 @@ static void write_keys(forward_state *s, const forward_job *job, const char *key
     end_row(s, job, WRITE_Y, row);
 }
 
-static void write_saved(forward_state *s, const forward_job *job, const char *codes, int rows)
+static void save_codes(const forward_state *s, char *to, const char *codes, int64_t n)
 {
     static const int8_t kind[] = {[1] = 0, [4] = 1, [8] = 2};
+    s->plan.write_ops->save_codes[core_width(s->plan.core)][kind[bytes_of(s, WRITE_SAVED)]](
+        to, codes, n);
+}
+
+static void write_saved(forward_state *s, const forward_job *job, const char *codes)
+{
     char *row = begin_row(s, job, WRITE_SAVED);
-    int64_t bytes = bytes_of(s, WRITE_SAVED);
-    int64_t n = rows * job->outputs * s->plan.channels;
-    s->plan.write_ops->save_codes[core_width(s->plan.core)][kind[bytes]](row, codes, n);
+    save_codes(s, row, codes, job->outputs * s->plan.channels);
     end_row(s, job, WRITE_SAVED, row);
 }
 

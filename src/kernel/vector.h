@@ -171,6 +171,53 @@ static NOT_INLINE void copy_part(char *restrict to, const char *restrict from, s
         }
 }
 
+/* A part of 16 bytes as two pieces that overlap, in the halves of a vector: for rows that are
+ * loaded and stored alike. */
+#if VECTOR_BYTES == 16
+static inline uint64_t load_piece(const char *p, size_t bytes)
+{
+    uint64_t whole = 0;
+    uint32_t half = 0;
+    uint16_t quarter = 0;
+    if (bytes == 8)
+        memcpy(&whole, p, 8);
+    else if (bytes == 4)
+        memcpy(&half, p, 4);
+    else if (bytes == 2)
+        memcpy(&quarter, p, 2);
+    else
+        quarter = *(const uint8_t *)p;
+    return whole | half | quarter;
+}
+
+static inline void store_piece(char *p, uint64_t piece, size_t bytes)
+{
+    const uint32_t half = (uint32_t)piece;
+    const uint16_t quarter = (uint16_t)piece;
+    if (bytes == 8)
+        memcpy(p, &piece, 8);
+    else if (bytes == 4)
+        memcpy(p, &half, 4);
+    else if (bytes == 2)
+        memcpy(p, &quarter, 2);
+    else
+        *(uint8_t *)p = (uint8_t)piece;
+}
+
+static inline v_i8 load_ends(const void *p, size_t bytes)
+{
+    const size_t piece = bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+    return (v_i8)(v_u64){load_piece(p, piece), load_piece((const char *)p + bytes - piece, piece)};
+}
+
+static inline void store_ends(void *p, v_i8 v, size_t bytes)
+{
+    const size_t piece = bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+    store_piece(p, ((v_u64)v)[0], piece);
+    store_piece((char *)p + bytes - piece, ((v_u64)v)[1], piece);
+}
+#endif
+
 static inline v_i8 load_some(const void *p, size_t bytes)
 {
     v_i8 v = {0};
