@@ -300,26 +300,24 @@ static double shifts_of(int64_t kernel)
     return kernel > MOST_SHIFTED ? 2 * (double)bits : (double)kernel;
 }
 
-/* Rows: one axis after the other, on each the taps of all cells that the next ones read. Rows are
- * kept for the windows below, but not for those of outer axes: there, taps multiply. */
+/* Rows: one axis after the other, on each the taps of all cells that the next ones read. */
 static work work_of_rows(const load *l)
 {
     enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, PICK };
     const tarn_problem *p = l->problem;
     const int last = p->spatial - 1;
-    const tarn_axis *columns = &p->axis[last], *rows = &p->axis[last > 0 ? last - 1 : 0];
+    const tarn_axis *columns = &p->axis[last];
     const double read = vectors_of(l, (double)(columns->size * p->lanes));
-    double outer = (double)p->planes, cells = (double)p->planes;
+    double rows = (double)p->planes; /* of which some axes are folded */
     work w = {{[CALL] = 1, [ROW] = l->rows, [WRITE] = l->rows * vectors_of(l, l->row)}};
-    for (int a = 0; a < last; a++) {
-        outer *= a + 1 < last ? (double)p->axis[a].out * (double)p->axis[a].kernel : 1;
-        cells *= (double)p->axis[a].size;
-    }
-    const double made = last > 1 ? outer * (double)rows->size : cells; /* rows of x */
-    w.times[DOWN] = last > 0 ? l->rows * (double)rows->kernel * read : 0;
-    w.times[OUTER] = last > 1 ? made * read : 0;
+    for (int a = 0; a < last; a++)
+        rows *= (double)p->axis[a].size;
     if (l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN)
-        w.times[CONVERT] = made * read;
+        w.times[CONVERT] = rows * read;
+    for (int a = 0; a < last; a++) {
+        rows *= (double)p->axis[a].out / (double)p->axis[a].size;
+        w.times[a + 1 < last ? OUTER : DOWN] += rows * (double)p->axis[a].kernel * read;
+    }
     if (way_across(l) == CHANNELS)
         w.times[PIXEL] = l->windows * vectors_of_pixel(l) * (double)columns->kernel;
     else if (way_across(l) == TURNED) {

@@ -164,7 +164,7 @@ static bool every_tap_exists(const tarn_axis *axis)
 /* Whether windows of an axis have as many taps that count. */
 static bool counts_alike(const forward_plan *plan, const tarn_axis *axis)
 {
-    return !plan->sums || plan->p->divisor > 0 ||
+    return plan->p->divisor > 0 ||
            ((!axis->adaptive || axis->out == 1) &&
             (every_tap_exists(axis) ||
              (plan->p->count_include_pad && padded_taps(axis, axis->out - 1) == axis->kernel)));
@@ -199,7 +199,9 @@ static void set_shortcuts(forward_plan *plan)
     plan->has_missing = false;
     for (int a = 0; a < last && plan->sums; a++)
         plan->has_missing |= !p->axis[a].adaptive && !every_tap_exists(&p->axis[a]);
-    plan->columns_count_alike = counts_alike(plan, plan->columns);
+    plan->one_divisor = plan->sums;
+    for (int a = 0; a <= last; a++)
+        plan->one_divisor &= counts_alike(plan, &p->axis[a]);
     plan->copies_y = !plan->sums && !plan->look_up && !plan->past_caches && !plan->writes_y &&
                      p->stride[plan->written[WRITE_Y]][last] == plan->channels;
     tarn_span first = window_taps(plan->columns, 0),
@@ -342,9 +344,9 @@ static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64
                                         : 0;
     plan->gathered_bytes =
         round_up(max_i64(columns, plan->codes ? 8 * n / plan->bytes : n) * pixel, 64);
-    plan->divisor_bytes = !plan->sums                 ? 0
-                          : plan->columns_count_alike ? 64
-                                                      : round_up(rows * max_i64(plan->output_pitch * plan->bytes, n * pixel), 64);
+    plan->divisor_bytes = !plan->sums         ? 0
+                          : plan->one_divisor ? 64
+                                              : round_up(rows * plan->output_pitch * plan->bytes, 64);
     set_box_bytes(plan, columns, rows);
     int64_t bare = plan->row_axis > 0 ? copies : 1; /* rows of x have no codes */
     int64_t halves = rows_for_halves(plan, plan->p->spatial) * plan->row_bytes;
@@ -497,9 +499,6 @@ static bool rows_join(const forward_plan *plan, char *const *base)
     const tarn_problem *p = plan->p;
     if (plan->look_up || (!plan->sums && base[plan->written[WRITE_OTHER]]))
         return false;
-    for (int a = max_i64(plan->box_axis, 0); a <= plan->row_axis; a++)
-        if (!counts_alike(plan, &p->axis[a]))
-            return false;
     for (int k = 0; k < (plan->sums ? 1 : WRITES); k++) {
         const int operand = plan->written[k];
         int64_t step = plan->written_step[k] / p->element_bytes[operand];
@@ -593,6 +592,23 @@ static void set_plan(forward_plan *plan, char *const *base, bool by_order)
         plan_with(plan, plan->widest, base, by_order);
 }
 
+/* [A2] Taps of a window, on an axis, that count. */
+static int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis, int64_t o)
+{
+    const tarn_span taps = window_taps(axis, o);
+    return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
+}
+
+/* That of the first window, which is that of all. */
+static void set_one_divisor(const forward_plan *plan, char *to)
+{
+    int64_t divisor = 1;
+    for (int a = 0; a < plan->p->spatial; a++)
+        divisor *= counted_taps(plan->p, &plan->p->axis[a], 0);
+    put_one_divisor(plan->core == CORE_F64, to,
+                    max_i64(plan->p->divisor > 0 ? plan->p->divisor : divisor, 1));
+}
+
 /* Lays the scratch rows out. */
 static void set_rows(forward_state *s)
 {
@@ -601,6 +617,8 @@ static void set_rows(forward_state *s)
     s->jobs = s->rows = 0;
     s->divisors_o = -1;
     s->divisors = forward_take_bytes(s, plan->divisor_bytes);
+    if (plan->one_divisor)
+        set_one_divisor(plan, s->divisors);
     if (plan->has_missing) {
         s->zeros = forward_take_bytes(s, plan->row_bytes);
         memset(s->zeros, 0, (size_t)plan->row_bytes);
@@ -715,11 +733,19 @@ static void set_tile(forward_state *s, int64_t o, int64_t outputs)
     s->hi = max_i64(min_i64(axis->size - s->first, s->columns), s->lo);
 }
 
-/* [A2] Taps of a window, on an axis, that count. */
-static int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis, int64_t o)
+/* What the rows from s->o on count, as rows from `slot` on. */
+static void count_rows(forward_state *s, int64_t slot, int64_t rows)
 {
-    const tarn_span taps = window_taps(axis, o);
-    return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
+    const tarn_problem *p = s->plan.p;
+    const int row_axis = s->plan.row_axis;
+    int64_t counted = 1;
+    if (!s->plan.sums || s->plan.one_divisor)
+        return;
+    for (int a = 0; a < row_axis; a++)
+        counted *= counted_taps(p, &p->axis[a], s->o[a]);
+    for (int64_t r = 0; r < rows; r++)
+        s->counted[slot + r] =
+            row_axis < 0 ? 1 : counted * counted_taps(p, &p->axis[row_axis], s->o[row_axis] + r);
 }
 
 /* The rows s->o and those behind it, folded down already: where their results go and their
@@ -730,7 +756,7 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
     const forward_plan *plan = &s->plan;
     forward_job *job = &s->job[s->jobs++];
     *job =
-        (forward_job){.o = o, .outputs = outputs, .counted = 1, .slot = s->rows, .rows = (int)rows};
+        (forward_job){.o = o, .outputs = outputs, .slot = s->rows, .rows = (int)rows};
     s->rows += (int)rows;
     int64_t offset[WRITES];
     for (int k = 0; k < WRITES; k++)
@@ -738,7 +764,6 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
     for (int a = 0; a <= plan->row_axis; a++) {
         tarn_span taps = window_taps(&p->axis[a], s->o[a]);
         job->empty |= taps.lo >= taps.hi;
-        job->counted *= counted_taps(p, &p->axis[a], s->o[a]);
         for (int which = 0; which < PLACES; which++)
             job->place[which] += (uint64_t)taps.first * s->places.step[which][a];
         for (int k = 0; k < WRITES; k++)
@@ -755,28 +780,14 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
         flush_jobs(s);
 }
 
-/* How many of the rows from s->o on, on the row axis, are one job. */
-static int64_t rows_of_job(const forward_state *s, int64_t rows)
-{
-    const forward_plan *plan = &s->plan;
-    const tarn_axis *axis = &plan->p->axis[plan->row_axis];
-    if (plan->joins || (plan->sums ? counts_alike(plan, axis) : !axis->adaptive))
-        return rows;
-    if (!plan->sums)
-        return 1;
-    int64_t n = 1, row = s->o[plan->row_axis], counted = counted_taps(plan->p, axis, row);
-    while (n < rows && counted_taps(plan->p, axis, row + n) == counted)
-        n++;
-    return n;
-}
-
-/* Rows from s->o on, which are not more jobs than there is room for. */
+/* Rows from s->o on, of one group, but for those of adaptive windows that are looked up. */
 static void add_jobs(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
 {
-    for (int64_t n; rows > 0; rows -= n, s->o[s->plan.row_axis] += n) {
-        n = rows_of_job(s, rows);
+    const forward_plan *plan = &s->plan;
+    const int row_axis = plan->row_axis;
+    const bool single = !plan->joins && !plan->sums && plan->p->axis[row_axis].adaptive;
+    for (int64_t n = single ? 1 : rows; rows > 0; rows -= n, s->o[row_axis] += n)
         add_job(s, o, outputs, n);
-    }
 }
 
 static void flush_jobs(forward_state *s)
@@ -812,6 +823,7 @@ static void run_lines(forward_state *s, int64_t planes)
         go_to_plane(s, base, k);
         set_tile(s, 0, plan->most_outputs);
         const bool made = tarn_forward_down_lines(s, some, down_row(s, s->rows));
+        count_rows(s, s->rows, some);
         if (made && plan->joins)
             add_job(s, 0, plan->most_outputs, some);
         for (int64_t line = k; line < k + some && !(made && plan->joins); line++) {
@@ -856,7 +868,7 @@ static void run_box(forward_state *s, forward_box box, int64_t o_lo, int64_t o_h
 {
     const forward_plan *plan = &s->plan;
     const int row_axis = plan->row_axis;
-    const bool only = plan->box_axis == row_axis;
+    const bool only = plan->box_axis == row_axis, counts = plan->sums && !plan->one_divisor;
     const int64_t first = only ? box.lo : 0, end = only ? box.hi : plan->p->axis[row_axis].out;
     int64_t groups = box.planes;
     char *base[OPERANDS];
@@ -873,6 +885,10 @@ static void run_box(forward_state *s, forward_box box, int64_t o_lo, int64_t o_h
             rows = made ? rows_of_chunk(s, row, first, end, &some) : end - row;
             if (made) {
                 tarn_forward_down_box(s, group, some, row, rows, down_row(s, s->rows));
+                for (int64_t k = counts ? some - 1 : -1; k >= 0; k--) {
+                    go_to_group(s, &box, base, group + k);
+                    count_rows(s, s->rows + k * rows, rows);
+                }
                 add_jobs(s, o_lo, o_hi - o_lo, some * rows);
             } else {
                 some = 1;
@@ -900,6 +916,7 @@ static void run_wide(forward_state *s, int64_t o)
     tarn_forward_wide(s, o, s->across);
     if (s->odd)
         return;
+    count_rows(s, s->rows, 1);
     add_job(s, o, 1, 1);
 }
 
@@ -912,6 +929,7 @@ static void run_row(forward_state *s, int64_t o_lo, int64_t o_hi)
     else {
         set_tile(s, o_lo, o_hi - o_lo);
         tarn_forward_down(s, down_row(s, s->rows));
+        count_rows(s, s->rows, 1);
         if (!s->odd)
             add_job(s, o_lo, o_hi - o_lo, 1);
     }

@@ -67,7 +67,7 @@ typedef struct forward_plan {
     bool lists;                       /* ACROSS_TURNED: each window is a list of its own */
     bool has_y;                       /* values are asked for */
     bool writes_y;                    /* across stores to y itself */
-    bool columns_count_alike;         /* a row of sums has one divisor */
+    bool one_divisor;                 /* of all sums */
     bool native;                      /* keys, or terms of sums, are the elements themselves */
     bool copies_y;                    /* rows of values are copied to y, all at once */
     bool gathers;     /* some rows in memory are not contiguous, or written past the caches */
@@ -113,7 +113,6 @@ typedef struct forward_job {
     const char *read[PLACES]; /* the plane of x; of dx, if tangents are asked for */
     uint64_t place[PLACES];   /* of tap 0 of the first row's windows, on all axes but the last */
     int64_t o, outputs;       /* columns of the output */
-    int64_t counted;          /* taps counted for the divisor on all axes but the last [A2] */
     int slot, rows;           /* their rows in s->down */
     bool empty;               /* no window of the row reads anything */
 } forward_job;
@@ -158,14 +157,15 @@ typedef struct forward_state {
         clean;         /* rows [clean_from,clean) of x are known to hold neither NaN nor -0 */
     char *zeros;       /* a row, for what is missing of a sum */
     char *gathered[2]; /* rows of x that are not contiguous; keys that are widened */
-    char *divisors;    /* of the outputs of a tile, or one */
-    int64_t divisors_o, divisors_outputs, divisors_rows, divisors_counted; /* whose they are */
-    bool one_divisor;
+    char *divisors;    /* of the rows that wait, or one for all */
+    int64_t divisors_o, divisors_outputs;   /* a tile, and for each row what they count on the axes */
+    int64_t divided[MOST_ROWS];             /* before the last; -1: there is none */
+    int64_t counted[MOST_ROWS];             /* what the rows that wait count there [A2] */
 
     int jobs, rows; /* that wait */
     forward_job job[MOST_JOBS];
     forward_row down, across, turned, folded;
-    int64_t margin_first[MOST_ROWS]; /* tile whose padding a row has already */
+    int64_t margin_first, margin_rows; /* a tile, and the first rows that have its padding already */
     tap_places places;
 } forward_state;
 
@@ -224,8 +224,7 @@ static inline forward_row row_at(forward_row row, int64_t byte)
 
 static inline void forward_forget_margins(forward_state *s)
 {
-    for (int r = 0; r < s->plan.batch_rows; r++)
-        s->margin_first[r] = INT64_MIN;
+    s->margin_rows = 0;
 }
 
 /* n elements of `bytes` bytes, all the same: one, then twice as many each time. */

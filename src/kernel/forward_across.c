@@ -361,7 +361,7 @@ static void fold_piece(forward_state *s, const tarn_span *taps, int64_t tap, int
     s->lo = min_i64(max_i64(-s->first, 0), s->columns);
     s->hi = max_i64(min_i64(plan->columns->size - s->first, s->columns), s->lo);
     forward_forget_rows(s);
-    s->margin_first[0] = INT64_MIN;
+    forward_forget_margins(s);
     tarn_forward_down(s, s->down);
     if (plan->codes || plan->channels > 1 || taps->step > 1)
         fold_list(s, s->down, taps->step * pixel, k, plan->channels, to);

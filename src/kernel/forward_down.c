@@ -389,20 +389,21 @@ static void pad_row(const forward_plan *plan, forward_row row, int64_t from, int
         fill_integers(row.codes, code_of(plan, plan->pad_code), plan->bytes, end - from);
 }
 
-static int slot_of(const forward_state *s, forward_row row)
+/* Padding on both sides of `rows` rows; it stays, as nothing else is written there. */
+static void pad_margins(forward_state *s, forward_row to, int64_t rows)
 {
-    return (int)((row.values - s->down.values) / (s->plan.pitch * s->plan.bytes));
-}
-
-/* Padding on both sides; it stays, as nothing else is written there. */
-static void pad_margins(forward_state *s, forward_row row)
-{
-    int slot = slot_of(s, row);
-    if (s->margin_first[slot] == s->first)
-        return;
-    s->margin_first[slot] = s->first;
-    pad_row(&s->plan, row, 0, s->lo * s->plan.channels);
-    pad_row(&s->plan, row, s->hi * s->plan.channels, s->columns * s->plan.channels);
+    const forward_plan *plan = &s->plan;
+    const int64_t pitch = plan->pitch * plan->bytes;
+    const int64_t slot = (to.values - s->down.values) / pitch;
+    if (s->margin_first != s->first)
+        s->margin_rows = 0;
+    s->margin_first = s->first;
+    for (int64_t r = max_i64(s->margin_rows - slot, 0); r < rows; r++) {
+        pad_row(plan, row_at(to, r * pitch), 0, s->lo * plan->channels);
+        pad_row(plan, row_at(to, r * pitch), s->hi * plan->channels, s->columns * plan->channels);
+    }
+    if (slot <= s->margin_rows)
+        s->margin_rows = max_i64(s->margin_rows, slot + rows);
 }
 
 /* Whether the windows of the row read anything on the axes before the last. */
@@ -422,11 +423,11 @@ void tarn_forward_down(forward_state *s, forward_row to)
     const forward_plan *plan = &s->plan;
     int64_t channels = plan->channels;
     if (s->lo >= s->hi || !reads_rows(s)) {
-        s->margin_first[slot_of(s, to)] = INT64_MIN;
+        forward_forget_margins(s);
         pad_row(plan, to, 0, s->columns * channels);
         return;
     }
-    pad_margins(s, to);
+    pad_margins(s, to, 1);
     forward_row middle = row_at(to, s->lo * channels * plan->bytes);
     if (plan->row_axis >= 0) {
         fold_axis(s, plan->row_axis, middle);
@@ -630,8 +631,7 @@ void tarn_forward_down_box(forward_state *s, int64_t group, int64_t groups, int6
 {
     const forward_plan *plan = &s->plan;
     forward_stage g = s->stage;
-    for (int64_t r = 0; r < groups * rows; r++)
-        pad_margins(s, row_at(to, r * plan->pitch * plan->bytes));
+    pad_margins(s, to, groups * rows);
     g.to_row = plan->pitch;
     if (!plan->strided) {
         g.from = row_at(g.from, group * g.group_pitch * plan->bytes);
@@ -649,8 +649,7 @@ bool tarn_forward_down_lines(forward_state *s, int64_t planes, forward_row to)
     const int64_t line = plane_step(plan, plan->in), n = columns_of_x(s), bytes = plan->bytes;
     if (s->lo >= s->hi || (plan->direct && is_odd_run(s, row_of_x(s), planes, line)))
         return false;
-    for (int64_t r = 0; r < planes; r++)
-        pad_margins(s, row_at(to, r * plan->pitch * bytes));
+    pad_margins(s, to, planes);
     to = row_at(to, s->lo * plan->channels * bytes);
     if (plan->direct) {
         const forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};

@@ -4,6 +4,7 @@
 
 static void write_means(forward_state *s, const forward_job *job, const char *sums);
 static void set_divisors(forward_state *s, const forward_job *job);
+static const char *divisors_of(const forward_state *s, int slot);
 static bool rows_follow(const forward_state *s, const forward_job *job, int written);
 static void save_codes(const forward_state *s, char *to, const char *codes, int64_t n);
 static bool is_contiguous(const forward_state *s, const forward_job *job, int written);
@@ -70,14 +71,15 @@ static void write_all_means(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
     const bool wide = plan->core == CORE_F64, direct = rows_follow(s, job, WRITE_Y);
-    const int64_t n = elements_of_job(s, job), bytes = bytes_of(s, WRITE_Y), step = !s->one_divisor;
-    const int64_t whole = in_vectors(plan, n);
+    const int64_t n = elements_of_job(s, job), bytes = bytes_of(s, WRITE_Y);
+    const int64_t whole = in_vectors(plan, n), step = !plan->one_divisor;
+    const char *divisors = divisors_of(s, job->slot);
     char *sums = across_row(s, job->slot).values, *to = direct ? job->written[WRITE_Y] : sums;
     if (whole > 0)
-        make_means(plan->write_ops, wide, plan->result, to, sums, s->divisors, step, whole);
+        make_means(plan->write_ops, wide, plan->result, to, sums, divisors, step, whole);
     if (whole < n)
         make_means(plan->write_ops, wide, plan->result, to + whole * bytes,
-                   sums + whole * plan->bytes, s->divisors + step * whole * plan->bytes, step,
+                   sums + whole * plan->bytes, divisors + step * whole * plan->bytes, step,
                    n - whole);
     if (!direct)
         copy_rows(s, job, WRITE_Y, to);
@@ -140,8 +142,9 @@ static void write_job(forward_state *s, const forward_job *job)
         write_all_saved(s, job);
         return;
     }
-    for (int r = 0; r < job->rows; r++) {
-        write_row(s, &row, across_row(s, job->slot + r));
+    row.rows = 1;
+    for (int r = 0; r < job->rows; r++, row.slot++) {
+        write_row(s, &row, across_row(s, row.slot));
         for (int k = 0; k < WRITES; k++)
             row.written[k] += row.written[k] ? plan->written_step[k] : 0;
         for (int which = 0; which < PLACES && job->rows > 1 && plan->row_axis >= 0; which++)
@@ -225,35 +228,38 @@ static void set_divisor(const forward_plan *plan, char *to, int64_t divisor, int
     forward_fill(to, one, plan->bytes, n);
 }
 
-/* One for all outputs of the job's rows, or for each in a row, and the same for its other rows. */
+/* One for all, or those of each row of the job, unless they are there already. */
 static void set_divisors(forward_state *s, const forward_job *job)
 {
     const forward_plan *plan = &s->plan;
-    const int64_t channels = plan->channels, kernel = plan->columns->kernel;
-    const int64_t row = plan->output_pitch * plan->bytes;
-    if (s->divisors_o == job->o && s->divisors_outputs >= job->outputs &&
-        s->divisors_rows >= job->rows && s->divisors_counted == job->counted)
-        return;
+    const int64_t channels = plan->channels, row = plan->output_pitch * plan->bytes;
+    if (s->divisors_o != job->o || s->divisors_outputs != job->outputs)
+        memset(s->divided, 0xff, sizeof s->divided);
     s->divisors_o = job->o;
     s->divisors_outputs = job->outputs;
-    s->divisors_rows = job->rows;
-    s->divisors_counted = job->counted;
-    const int64_t first = counted_columns(plan, job->o);
-    s->one_divisor = plan->columns_count_alike || job->outputs == 1 ||
-                     (is_inside(plan->columns, job->o) &&
-                      is_inside(plan->columns, job->o + job->outputs - 1));
-    if (s->one_divisor) {
-        set_divisor(plan, s->divisors,
-                    plan->p->divisor > 0 ? plan->p->divisor : job->counted * first, 1);
-        return;
+    for (int r = job->slot; r < job->slot + job->rows && !plan->one_divisor; r++) {
+        const int64_t counted = s->counted[r];
+        char *to = s->divisors + r * row;
+        if (s->divided[r] == counted)
+            continue;
+        s->divided[r] = counted;
+        if (r > 0 && s->divided[r - 1] == counted) {
+            memcpy(to, to - row, (size_t)row);
+            continue;
+        }
+        set_divisor(plan, to, counted * plan->columns->kernel, plan->output_pitch);
+        for (int64_t o = 0; o < job->outputs; o++)
+            if (!is_inside(plan->columns, job->o + o))
+                set_divisor(plan, to + o * channels * plan->bytes,
+                            counted * counted_columns(plan, job->o + o), channels);
     }
-    set_divisor(plan, s->divisors, job->counted * kernel, plan->output_pitch);
-    for (int64_t o = 0; o < job->outputs; o++)
-        if (!is_inside(plan->columns, job->o + o))
-            set_divisor(plan, s->divisors + o * channels * plan->bytes,
-                        job->counted * counted_columns(plan, job->o + o), channels);
-    if (job->rows > 1)
-        forward_fill(s->divisors + row, s->divisors, row, job->rows - 1);
+}
+
+/* Those of row `slot`. */
+static const char *divisors_of(const forward_state *s, int slot)
+{
+    const int64_t row = s->plan.output_pitch * s->plan.bytes;
+    return s->divisors + (s->plan.one_divisor ? 0 : slot * row);
 }
 
 static void write_means(forward_state *s, const forward_job *job, const char *sums)
@@ -261,8 +267,8 @@ static void write_means(forward_state *s, const forward_job *job, const char *su
     const forward_plan *plan = &s->plan;
     set_divisors(s, job);
     char *row = begin_row(s, job, WRITE_Y);
-    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums, s->divisors,
-               !s->one_divisor, job->outputs * plan->channels);
+    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums,
+               divisors_of(s, job->slot), !plan->one_divisor, job->outputs * plan->channels);
     end_row(s, job, WRITE_Y, row);
 }
 
