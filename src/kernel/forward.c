@@ -220,7 +220,7 @@ static int rows_for_halves(const forward_plan *plan, int axes)
         bool single =
             axes > plan->row_axis; /* not runs of rows, which need not follow each other */
         bool listed = across ? !wide : a == plan->row_axis || (a == 0 && plan->direct && single);
-        if (across && plan->across < ACROSS_LISTS)
+        if ((across && plan->across < ACROSS_LISTS) || (a == 0 && plan->sums_in_x && !single))
             continue;
         int64_t most = !listed ? 1 : a == plan->row_axis ? plan->listed : MOST_LISTED;
         const tarn_axis *axis = &plan->p->axis[a];
@@ -322,6 +322,18 @@ static void set_box_bytes(forward_plan *plan, int64_t columns, int64_t rows)
     plan->part_bytes = made[1] > 0 ? made[1] * columns * pixel + SCRATCH_SLACK : 0;
 }
 
+/* Whether rows that boxes fold over the first axis follow each other, and are summed as they are. */
+static bool can_sum_in_x(const forward_plan *plan)
+{
+    const tarn_problem *p = plan->p;
+    const bool wide = p->dtype == TARN_F64 || p->dtype == TARN_I32 || p->dtype == TARN_U32;
+    return plan->box_axis > 0 && plan->sums && !p->skips && p->axis[0].kernel <= MOST_SUMMED &&
+           plan->most_columns >= plan->columns->lo + plan->columns->size &&
+           p->stride[plan->in][p->spatial - 1] == plan->channels &&
+           p->stride[plan->in][plan->row_axis] == plan->columns->size * plan->channels &&
+           plan->ops->sum_lanes[p->dtype] && (plan->core == CORE_F64) == wide;
+}
+
 /* Bytes of the arena that tiles of n outputs take, `rows` rows at once; sets the plan's sizes.
  * What set_rows() takes. */
 static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64_t rows)
@@ -332,6 +344,7 @@ static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64
     int64_t copies = plan->codes ? 2 : 1, pixel = plan->channels * plan->bytes;
     plan->most_outputs = n;
     plan->most_columns = columns;
+    plan->sums_in_x = can_sum_in_x(plan);
     plan->batch_rows = (int)rows;
     set_pitches(plan, n, columns);
     plan->row_bytes = round_up(columns * pixel + SCRATCH_SLACK, 64);
@@ -442,22 +455,17 @@ static bool set_box_axis(forward_plan *plan, int first)
     plan->box_axis = first;
     plan->box_planes = 1;
     plan->in_place = plan->strided || (first == 0 && plan->direct);
-    plan->sums_in_x = first > 0 && plan->sums && !p->skips && p->axis[0].kernel <= MOST_SUMMED &&
-                      stride[p->spatial - 1] == plan->channels &&
-                      plan->ops->sum_lanes[p->dtype] && 
-                      (plan->core == CORE_F64) == (p->dtype == TARN_F64 || p->dtype == TARN_I32 ||
-                                                   p->dtype == TARN_U32);
     return true;
 }
 
 /* Whether small boxes make rows of x again that a ring would keep for them: twice or more. */
 static bool boxes_read_again(const forward_plan *plan)
 {
-    if (plan->source_rows == 0 || !plan->ring_keeps)
+    if (plan->source_rows == 0)
         return false;
     const tarn_axis *axis = &plan->p->axis[plan->row_axis];
     const int64_t windows = plan->box_windows, extent = (axis->kernel - 1) * axis->dilation + 1;
-    return windows < axis->out &&
+    return windows < axis->out && extent <= MOST_RING_ROWS &&
            (axis->adaptive || (windows - 1) * axis->stride + extent >= 2 * windows * axis->stride);
 }
 
@@ -518,13 +526,14 @@ static void set_tiles(forward_plan *plan)
     enum { FEW_COLUMNS = 4 };
     if (!set_box_axis(plan, plan->row_axis))
         set_box_axis(plan, -1);
-    set_ring(plan, true);
+    set_ring(plan, plan->box_axis < 0); /* few rows go one by one where there are boxes */
     while (!set_tile_size(plan)) {
         bool whole = plan->columns->out == 1 &&
                      plan->p->stride[plan->in][plan->p->spatial - 1] == plan->channels;
-        if (plan->box_axis >= 0)
+        if (plan->box_axis >= 0) {
             set_box_axis(plan, -1);
-        else if ((whole && set_wide(plan, FEW_COLUMNS)) ||
+            set_ring(plan, true);
+        } else if ((whole && set_wide(plan, FEW_COLUMNS)) ||
                  (plan->channels <= plan->lanes && set_wide(plan, 1)))
             return;
         else {
@@ -537,6 +546,7 @@ static void set_tiles(forward_plan *plan)
     set_batch(plan);
     if (boxes_read_again(plan)) {
         set_box_axis(plan, -1);
+        set_ring(plan, true);
         set_tile_size(plan);
         set_batch(plan);
     }

@@ -25,7 +25,7 @@
 #include "skipping.h"
 
 enum {
-    ARENA_BYTES = 28 << 10, /* all scratch rows */
+    ARENA_BYTES = 30 << 10, /* all scratch rows */
     MOST_LISTED = 16,       /* rows of one fold: MOST_SUMMED */
     MOST_RING_ROWS = 32,    /* rows that are kept for the windows below */
     MOST_JOBS = 64,         /* at least the lanes of a vector */

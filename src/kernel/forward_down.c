@@ -343,11 +343,16 @@ static void sum_in_x(forward_state *s, const tarn_span *taps, forward_row to)
             .to = to.values});
 }
 
+static bool can_sum_in_x(const forward_state *s)
+{
+    return s->plan.sums_in_x && rows_follow(s) &&
+           run_of_x(s) * s->plan.bytes >= narrowest(s->plan.ops)->vector_bytes;
+}
+
 static forward_row fold_axis(forward_state *s, int axis, forward_row to)
 {
     tarn_span taps = window_taps(&s->plan.p->axis[axis], s->o[axis]);
-    if (axis == 0 && s->plan.sums_in_x && rows_follow(s) &&
-        run_of_x(s) * s->plan.bytes >= narrowest(s->plan.ops)->vector_bytes) {
+    if (axis == 0 && can_sum_in_x(s)) {
         sum_in_x(s, &taps, to);
         return to;
     }
@@ -482,10 +487,10 @@ static bool make_source(forward_state *s, const forward_box *box, int64_t count)
 {
     const forward_plan *plan = &s->plan;
     char *base = s->base[plan->in];
-    s->odd = false;
     s->run_rows = count * box->entry_rows;
     const int64_t plane = s->run_rows * columns_of_x(s) * plan->bytes;
-    if (plan->box_axis > 0)
+    s->odd = plan->sums_in_x && !can_sum_in_x(s);
+    if (plan->box_axis > 0 && !s->odd)
         fold_axis(s, plan->box_axis - 1, s->source);
     for (int64_t k = 0; k < box->planes && plan->box_axis == 0; k++) {
         convert_rows(s, s->run_rows, row_at(s->source, k * plane));
