@@ -322,7 +322,8 @@ static void set_box_bytes(forward_plan *plan, int64_t columns, int64_t rows)
     plan->part_bytes = made[1] > 0 ? made[1] * columns * pixel + SCRATCH_SLACK : 0;
 }
 
-/* Whether rows that boxes fold over the first axis follow each other, and are summed as they are. */
+/* Whether rows that boxes fold over the first axis follow each other, and are summed as they lie.
+ */
 static bool can_sum_in_x(const forward_plan *plan)
 {
     const tarn_problem *p = plan->p;
@@ -357,9 +358,8 @@ static int64_t arena_bytes(forward_plan *plan, int64_t n, int64_t columns, int64
                                         : 0;
     plan->gathered_bytes =
         round_up(max_i64(columns, plan->codes ? 8 * n / plan->bytes : n) * pixel, 64);
-    plan->divisor_bytes = !plan->sums         ? 0
-                          : plan->one_divisor ? 64
-                                              : round_up(rows * plan->output_pitch * plan->bytes, 64);
+    const int64_t divisors = plan->one_divisor ? 1 : rows * plan->output_pitch;
+    plan->divisor_bytes = plan->sums ? round_up(divisors * plan->bytes, 64) : 0;
     set_box_bytes(plan, columns, rows);
     int64_t bare = plan->row_axis > 0 ? copies : 1; /* rows of x have no codes */
     int64_t halves = rows_for_halves(plan, plan->p->spatial) * plan->row_bytes;
@@ -491,7 +491,8 @@ static void widen_boxes(forward_plan *plan)
     }
     if (!fits)
         *plan = before;
-    if (plan->p->leading == 0 || plan->channels != plan->p->lanes || (row_axis >= 0 && plan->box_axis != 0))
+    if (plan->p->leading == 0 || plan->channels != plan->p->lanes ||
+        (row_axis >= 0 && plan->box_axis != 0))
         return;
     int64_t planes = plan->batch_rows, rows = plan->batch_rows;
     for (int a = 0; a <= row_axis; a++)
@@ -520,34 +521,36 @@ static bool rows_join(const forward_plan *plan, char *const *base)
     return true;
 }
 
-/* A window that does not fit is no part of a box, or is folded in pieces, or has fewer channels. */
+/* Boxes of rows, if they fit, and share what they read. */
+static bool set_boxes(forward_plan *plan)
+{
+    if (!set_box_axis(plan, plan->row_axis))
+        return false;
+    set_ring(plan, false); /* few rows go one by one */
+    if (!set_tile_size(plan))
+        return false;
+    set_batch(plan);
+    return !boxes_read_again(plan);
+}
+
+/* A window that does not fit is folded in pieces, or has fewer channels. */
 static void set_tiles(forward_plan *plan)
 {
     enum { FEW_COLUMNS = 4 };
-    if (!set_box_axis(plan, plan->row_axis))
+    if (!set_boxes(plan)) {
         set_box_axis(plan, -1);
-    set_ring(plan, plan->box_axis < 0); /* few rows go one by one where there are boxes */
-    while (!set_tile_size(plan)) {
-        bool whole = plan->columns->out == 1 &&
-                     plan->p->stride[plan->in][plan->p->spatial - 1] == plan->channels;
-        if (plan->box_axis >= 0) {
-            set_box_axis(plan, -1);
-            set_ring(plan, true);
-        } else if ((whole && set_wide(plan, FEW_COLUMNS)) ||
-                 (plan->channels <= plan->lanes && set_wide(plan, 1)))
-            return;
-        else {
+        set_ring(plan, true);
+        while (!set_tile_size(plan)) {
+            bool whole = plan->columns->out == 1 &&
+                         plan->p->stride[plan->in][plan->p->spatial - 1] == plan->channels;
+            if ((whole && set_wide(plan, FEW_COLUMNS)) ||
+                (plan->channels <= plan->lanes && set_wide(plan, 1)))
+                return;
             plan->channels =
                 plan->channels > plan->lanes ? max_i64(plan->lanes, plan->channels / 2) : 1;
             set_shortcuts(plan);
             set_ring(plan, true);
         }
-    }
-    set_batch(plan);
-    if (boxes_read_again(plan)) {
-        set_box_axis(plan, -1);
-        set_ring(plan, true);
-        set_tile_size(plan);
         set_batch(plan);
     }
     widen_boxes(plan);

@@ -29,7 +29,7 @@ enum {
     MOST_LISTED = 16,       /* rows of one fold: MOST_SUMMED */
     MOST_RING_ROWS = 32,    /* rows that are kept for the windows below */
     MOST_JOBS = 64,         /* at least the lanes of a vector */
-    MOST_ROWS = 256         /* of output that are made together */
+    MOST_ROWS = 128         /* of output that are made together */
 };
 
 /* What is written, apart from means. */
@@ -158,14 +158,14 @@ typedef struct forward_state {
     char *zeros;       /* a row, for what is missing of a sum */
     char *gathered[2]; /* rows of x that are not contiguous; keys that are widened */
     char *divisors;    /* of the rows that wait, or one for all */
-    int64_t divisors_o, divisors_outputs;   /* a tile, and for each row what they count on the axes */
-    int64_t divided[MOST_ROWS];             /* before the last; -1: there is none */
-    int64_t counted[MOST_ROWS];             /* what the rows that wait count there [A2] */
+    int64_t divisors_o, divisors_outputs; /* a tile, */
+    int64_t divided[MOST_ROWS]; /* and for each row what counts on other axes; -1: there is none */
+    int64_t counted[MOST_ROWS]; /* the same of the rows that wait [A2] */
 
     int jobs, rows; /* that wait */
     forward_job job[MOST_JOBS];
     forward_row down, across, turned, folded;
-    int64_t margin_first, margin_rows; /* a tile, and the first rows that have its padding already */
+    int64_t margin_first, margin_rows; /* a tile, and the first rows that have its padding */
     tap_places places;
 } forward_state;
 

@@ -613,7 +613,8 @@ bool tarn_forward_begin_box(forward_state *s, forward_box *box)
         g->n = g->to_group = plan->channels;
         g->group_pitch = p->stride[plan->in][1];
     }
-    for (forward_row to = s->part; g->axis < row_axis; to = to.values == s->part.values ? s->source : s->part) {
+    for (forward_row to = s->part; g->axis < row_axis;
+         to = to.values == s->part.values ? s->source : s->part) {
         const bool is_first = g->axis == first_axis;
         const int64_t lo = is_first ? box->lo : 0, hi = is_first ? box->hi : p->axis[g->axis].out;
         g->to_row = g->n;
@@ -658,7 +659,8 @@ bool tarn_forward_down_lines(forward_state *s, int64_t planes, forward_row to)
     to = row_at(to, s->lo * plan->channels * bytes);
     if (plan->direct) {
         const forward_row from = {(char *)(uintptr_t)row_of_x(s), NULL};
-        fold_taps(plan, to, plan->pitch, from, 0, 0, 1, 0, step_between(planes, line, 1), n, planes);
+        fold_taps(plan, to, plan->pitch, from, 0, 0, 1, 0, step_between(planes, line, 1), n,
+                  planes);
         return true;
     }
     s->odd = false;
