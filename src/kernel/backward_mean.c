@@ -982,4 +982,6 @@ void tarn_engine_backward_mean(const tarn_problem *problem, const tarn_tensors *
     end *= units;
     while ((planes = next_planes(p, tensors, p->axis[0].size, &begin, end, INT64_MAX, &slab)) > 0)
         run_planes(&w, p, &slab, planes);
+    if (w.past)
+        ops->finish_past();
 }

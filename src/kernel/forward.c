@@ -174,16 +174,12 @@ static void set_shortcuts(forward_plan *plan)
 {
     const tarn_problem *p = plan->p;
     int last = p->spatial - 1;
-    int64_t bytes = p->element_bytes[plan->written[WRITE_Y]] * p->lanes * p->planes;
-    for (int a = 0; a <= last; a++)
-        bytes = bytes > p->cache_bytes ? bytes : bytes * p->axis[a].out;
     plan->native = is_native(plan);
     plan->direct = plan->native && p->stride[plan->in][last] == plan->channels;
     plan->strided = is_native(plan) && !plan->direct && plan->channels >= plan->lanes &&
                     plan->row_axis == 0 && plan->columns->kernel <= MOST_LISTED &&
                     p->axis[0].kernel <= MOST_SUMMED;
-    plan->past_caches = bytes > p->cache_bytes;
-    plan->gathers = plan->past_caches || p->stride[plan->in][last] != plan->channels;
+    plan->gathers = p->stride[plan->in][last] != plan->channels;
     for (int k = 0; k < WRITES; k++)
         plan->gathers |= p->stride[plan->written[k]][last] != plan->channels;
     enum {
@@ -194,15 +190,15 @@ static void set_shortcuts(forward_plan *plan)
                      p->stride[plan->written[WRITE_Y]][last] == plan->channels;
     bool by_row = plan->across == ACROSS_SLIDE || plan->across == ACROSS_PIXELS ||
                   plan->across == ACROSS_LISTS;
-    plan->writes_y = is_long && by_row && to_pixels && plan->has_y && !plan->sums &&
-                     is_native(plan) && !plan->past_caches;
+    plan->writes_y =
+        is_long && by_row && to_pixels && plan->has_y && !plan->sums && is_native(plan);
     plan->has_missing = false;
     for (int a = 0; a < last && plan->sums; a++)
         plan->has_missing |= !p->axis[a].adaptive && !every_tap_exists(&p->axis[a]);
     plan->one_divisor = plan->sums;
     for (int a = 0; a <= last; a++)
         plan->one_divisor &= counts_alike(plan, &p->axis[a]);
-    plan->copies_y = !plan->sums && !plan->look_up && !plan->past_caches && !plan->writes_y &&
+    plan->copies_y = !plan->sums && !plan->look_up && !plan->writes_y &&
                      p->stride[plan->written[WRITE_Y]][last] == plan->channels;
     tarn_span first = window_taps(plan->columns, 0),
               final = window_taps(plan->columns, plan->columns->out - 1);
@@ -565,8 +561,8 @@ static void set_written(forward_plan *plan, const tarn_tensors *t, int out)
     const tarn_problem *p = plan->p;
     for (int k = 0; k < WRITES; k++) {
         int operand = plan->written[k];
-        int64_t step = p->spatial > 1   ? p->stride[operand][p->spatial - 2]
-                                       : plane_step(plan, operand);
+        int64_t step =
+            p->spatial > 1 ? p->stride[operand][p->spatial - 2] : plane_step(plan, operand);
         plan->written_step[k] = step * p->element_bytes[operand];
     }
 }
@@ -768,8 +764,7 @@ static void add_job(forward_state *s, int64_t o, int64_t outputs, int64_t rows)
     const tarn_problem *p = s->plan.p;
     const forward_plan *plan = &s->plan;
     forward_job *job = &s->job[s->jobs++];
-    *job =
-        (forward_job){.o = o, .outputs = outputs, .slot = s->rows, .rows = (int)rows};
+    *job = (forward_job){.o = o, .outputs = outputs, .slot = s->rows, .rows = (int)rows};
     s->rows += (int)rows;
     int64_t offset[WRITES];
     for (int k = 0; k < WRITES; k++)

@@ -70,10 +70,9 @@ typedef struct forward_plan {
     bool one_divisor;                 /* of all sums */
     bool native;                      /* keys, or terms of sums, are the elements themselves */
     bool copies_y;                    /* rows of values are copied to y, all at once */
-    bool gathers;     /* some rows in memory are not contiguous, or written past the caches */
-    bool past_caches; /* y is so large that it goes past the caches */
-    bool in_place;    /* boxes read x where it lies */
-    bool sums_in_x;   /* ... and so do sums over the first axis, in any dtype */
+    bool gathers;                     /* some rows in memory are not contiguous */
+    bool in_place;                    /* boxes read x where it lies */
+    bool sums_in_x;                   /* ... and so do sums over the first axis, in any dtype */
     bool joins;       /* the rows of a box are written as those of one plane would be */
     bool has_missing; /* sums: windows may reach into the padding, on the axes before the last */
     bool has_empty;   /* windows may lie in the padding altogether, on the last axis */
@@ -149,8 +148,8 @@ typedef struct forward_state {
     forward_row ring[MOST_RING_ROWS];
     int64_t ring_tag[MOST_RING_ROWS];
     bool ring_odd[MOST_RING_ROWS];
-    char *direct;        /* row of x for the first tap of axis 0, where it lies, */
-    int64_t direct_step; /* and bytes to the next row */
+    char *direct;             /* row of x for the first tap of axis 0, where it lies, */
+    int64_t direct_step;      /* and bytes to the next row */
     forward_row source, part; /* of a box */
     forward_stage stage;      /* its last: the row axis */
     int64_t clean_from,

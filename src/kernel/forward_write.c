@@ -104,8 +104,7 @@ static void write_all_saved(forward_state *s, const forward_job *job)
 /* Whether rows of results can be made all at once, and copied from where they were made. */
 static bool is_written_at_once(const forward_state *s, const forward_job *job, int written)
 {
-    return job->rows > 1 && is_contiguous(s, job, written) && !s->plan.past_caches &&
-           bytes_of(s, written) <= s->plan.bytes;
+    return job->rows > 1 && is_contiguous(s, job, written) && bytes_of(s, written) <= s->plan.bytes;
 }
 
 /* Whether rows of results follow each other, in scratch as in memory. */
@@ -113,7 +112,7 @@ static bool rows_follow(const forward_state *s, const forward_job *job, int writ
 {
     int64_t n = job->outputs * s->plan.channels;
     return s->plan.output_pitch == n && s->plan.written_step[written] == n * bytes_of(s, written) &&
-           stride_of(s, written) == s->plan.channels && !s->plan.past_caches;
+           stride_of(s, written) == s->plan.channels;
 }
 
 /* Values are there already, and winners lie as they are to be saved. */
@@ -183,8 +182,7 @@ static bool is_contiguous(const forward_state *s, const forward_job *job, int wr
 /* Where a row of results is made: in its place, or in scratch. */
 static char *begin_row(forward_state *s, const forward_job *job, int written)
 {
-    bool past = s->plan.past_caches && written == WRITE_Y;
-    return is_contiguous(s, job, written) && !past ? job->written[written] : s->gathered[0];
+    return is_contiguous(s, job, written) ? job->written[written] : s->gathered[0];
 }
 
 static void end_row(forward_state *s, const forward_job *job, int written, const char *row)
@@ -193,10 +191,6 @@ static void end_row(forward_state *s, const forward_job *job, int written, const
     char *to = job->written[written];
     if (row == to)
         return;
-    if (is_contiguous(s, job, written)) {
-        s->plan.ops->copy_past(to, row, job->outputs * pixel);
-        return;
-    }
     for (int64_t o = 0; o < job->outputs; o++, to += stride_of(s, written) * bytes)
         memcpy(to, row + o * pixel, (size_t)pixel);
 }

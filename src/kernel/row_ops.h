@@ -386,8 +386,10 @@ typedef struct tarn_row_ops {
     void (*means_f64[TARN_DTYPES])(void *to, const double *sums, const double *divisors,
                                    int64_t step, int64_t n);
 
-    /* Stores a row past the caches (non-temporal) where the machine can; ends with a fence. */
+    /* Stores a row past the caches (non-temporal) where the machine can; and what comes after the
+     * last of them: a fence, which takes as long as a short row. */
     void (*copy_past)(void *to, const void *from, int64_t bytes);
+    void (*finish_past)(void);
 
     /* ---- Gradients of means (row_backward_mean.inc): `rows` rows of n elements ---- */
 
