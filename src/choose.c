@@ -409,7 +409,8 @@ static work work_of_runs(const load *l)
 
 /* Nanoseconds, fitted to the times of 750 random problems with vectors of each length (Zen 4): of
  * rows, lanes and runs, as each names its work; of values, codes and sums. Most of these problems
- * are large; ROW of rows and PLAN are set for small ones. */
+ * are large; ROW of rows and PLAN are set for small ones. Last, rows of dense planes (Zen 5, by
+ * what lanes take there). */
 static const float prices[][KINDS][MOST_WORK] = {
     {{230, 12, 0.83f, 2.2f, 0.4f, 2.4f, 10, 0.32f, 0.8f, 0.6f},
      {460, 10, 1, 3.7f, 1.6f, 3.9f, 12, 0.47f, 0.73f, 0.84f},
@@ -418,6 +419,9 @@ static const float prices[][KINDS][MOST_WORK] = {
      {22, 140, 0.5f, 1200, 0.98f, 0.96f, 0.28f, 0.46f, 0.62f, 0.78f},
      {200, 100, 0.38f, 2900, 0.86f, 0.72f, 0.28f, 0.42f, 0.38f, 2.4f}},
     {{0, 20, 29, 0.58f}, {0, 34, 50, 0.84f}, {0, 120, 24, 1.1f}},
+    {{270, 1.4f, 0.81f, 0.65f, 0.46f, 1.5f, 0.31f, 0.24f, 0.33f, 0.43f},
+     {600, 2.7f, 0.93f, 1.4f, 1.5f, 3, 2.8f, 0.39f, 0.53f, 0.74f},
+     {600, 2.6f, 0.61f, 0.64f, 0.77f, 2, 3.4f, 0.46f, 0.47f, 0.45f}},
 };
 
 static double cost_of(const load *l, int engine, work w)
@@ -457,7 +461,7 @@ static choice choose_forward(const tarn_problem *problem, tarn_pass pass, int64_
     if (long_accepts(problem, pass) && planes_are_short(problem, vector))
         return (choice){ENGINE_LONG, "whole planes, many at a time"};
     const load l = load_of(problem, pass, vector);
-    const double rows = cost_of(&l, 0, work_of_rows(&l));
+    const double rows = cost_of(&l, problem->lanes > 1 ? 0 : 3, work_of_rows(&l));
     const double lanes = lanes_accept(problem, pass) ? cost_of(&l, 1, work_of_lanes(&l)) : rows;
     if (long_accepts(problem, pass) &&
         cost_of(&l, 2, work_of_runs(&l)) < (lanes < rows ? lanes : rows))
@@ -532,7 +536,8 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 }
 
 /* Where 64-byte vectors gain over 32-byte ones, as measured (Cascade Lake, Emerald Rapids, Zen 4):
- * what is left out, lanes of turned planes and values and sums of dense rows, gains 3 % at most. */
+ * what is left out, lanes of turned planes and values and sums of dense rows of 4 bytes and more,
+ * gains 3 % at most. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     const load l = load_of(problem, pass, 64);
@@ -544,7 +549,8 @@ static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
     if (engine == ENGINE_LANES)
         return l.kind == SUMS;
     return engine != ENGINE_FORWARD ||
-           (way_across(&l) != TURNED && l.kind != SUMS && (l.core < 4 || l.kind == CODES));
+           (way_across(&l) != TURNED &&
+            (l.kind == SUMS ? l.element < 4 : l.core < 4 || l.kind == CODES));
 }
 
 /* The widest row that the mask allows of the engine that is best with such vectors. */

@@ -157,6 +157,7 @@ typedef struct forward_state {
     char *zeros;       /* a row, for what is missing of a sum */
     char *gathered[2]; /* rows of x that are not contiguous; keys that are widened */
     char *divisors;    /* of the rows that wait, or one for all */
+    char divisor[sizeof(double)];         /* of a job */
     int64_t divisors_o, divisors_outputs; /* a tile, */
     int64_t divided[MOST_ROWS]; /* and for each row what counts on other axes; -1: there is none */
     int64_t counted[MOST_ROWS]; /* the same of the rows that wait [A2] */

@@ -3,8 +3,7 @@
 #include "forward.h"
 
 static void write_means(forward_state *s, const forward_job *job, const char *sums);
-static void set_divisors(forward_state *s, const forward_job *job);
-static const char *divisors_of(const forward_state *s, int slot);
+static const char *divisors_of(forward_state *s, const forward_job *job, int64_t *step);
 static bool rows_follow(const forward_state *s, const forward_job *job, int written);
 static void save_codes(const forward_state *s, char *to, const char *codes, int64_t n);
 static bool is_contiguous(const forward_state *s, const forward_job *job, int written);
@@ -72,8 +71,9 @@ static void write_all_means(forward_state *s, const forward_job *job)
     const forward_plan *plan = &s->plan;
     const bool wide = plan->core == CORE_F64, direct = rows_follow(s, job, WRITE_Y);
     const int64_t n = elements_of_job(s, job), bytes = bytes_of(s, WRITE_Y);
-    const int64_t whole = in_vectors(plan, n), step = !plan->one_divisor;
-    const char *divisors = divisors_of(s, job->slot);
+    const int64_t whole = in_vectors(plan, n);
+    int64_t step;
+    const char *divisors = divisors_of(s, job, &step);
     char *sums = across_row(s, job->slot).values, *to = direct ? job->written[WRITE_Y] : sums;
     if (whole > 0)
         make_means(plan->write_ops, wide, plan->result, to, sums, divisors, step, whole);
@@ -101,10 +101,13 @@ static void write_all_saved(forward_state *s, const forward_job *job)
         copy_rows(s, job, WRITE_SAVED, to);
 }
 
-/* Whether rows of results can be made all at once, and copied from where they were made. */
+/* Whether rows of results are made all at once, and copied from where they were made: short ones. */
 static bool is_written_at_once(const forward_state *s, const forward_job *job, int written)
 {
-    return job->rows > 1 && is_contiguous(s, job, written) && bytes_of(s, written) <= s->plan.bytes;
+    enum { LONG_ROW = 512 };
+    const int64_t bytes = bytes_of(s, written);
+    return job->rows > 1 && is_contiguous(s, job, written) && bytes <= s->plan.bytes &&
+           job->outputs * s->plan.channels * bytes < LONG_ROW;
 }
 
 /* Whether rows of results follow each other, in scratch as in memory. */
@@ -131,7 +134,6 @@ static void write_job(forward_state *s, const forward_job *job)
     if (plan->copies_y && job->written[WRITE_Y])
         copy_rows(s, job, WRITE_Y, across_row(s, job->slot).values);
     if (plan->sums && is_written_at_once(s, job, WRITE_Y)) {
-        set_divisors(s, job);
         write_all_means(s, job);
         return;
     }
@@ -222,47 +224,66 @@ static void set_divisor(const forward_plan *plan, char *to, int64_t divisor, int
     forward_fill(to, one, plan->bytes, n);
 }
 
-/* One for all, or those of each row of the job, unless they are there already. */
-static void set_divisors(forward_state *s, const forward_job *job)
+/* Whether one divides all means of a job: its windows are inside x on the last axis then. */
+static bool has_one_divisor(const forward_state *s, const forward_job *job)
+{
+    const tarn_axis *columns = s->plan.columns;
+    if (!is_inside(columns, job->o) || !is_inside(columns, job->o + job->outputs - 1))
+        return false;
+    for (int r = job->slot; r < job->slot + job->rows; r++)
+        if (s->counted[r] != s->counted[job->slot])
+            return false;
+    return true;
+}
+
+/* Those of the outputs of a row. */
+static void set_row_divisors(const forward_state *s, const forward_job *job, char *to,
+                             int64_t counted)
 {
     const forward_plan *plan = &s->plan;
-    const int64_t channels = plan->channels, row = plan->output_pitch * plan->bytes;
+    set_divisor(plan, to, counted * plan->columns->kernel, plan->output_pitch);
+    for (int64_t o = 0; o < job->outputs; o++)
+        if (!is_inside(plan->columns, job->o + o))
+            set_divisor(plan, to + o * plan->channels * plan->bytes,
+                        counted * counted_columns(plan, job->o + o), plan->channels);
+}
+
+/* Of a job's rows: one, with a step of 0, or those of each row, which may be there already. */
+static const char *divisors_of(forward_state *s, const forward_job *job, int64_t *step)
+{
+    const forward_plan *plan = &s->plan;
+    const int64_t row = plan->output_pitch * plan->bytes;
+    *step = 0;
+    if (plan->one_divisor)
+        return s->divisors;
+    if (has_one_divisor(s, job)) {
+        set_divisor(plan, s->divisor, s->counted[job->slot] * plan->columns->kernel, 1);
+        return s->divisor;
+    }
+    *step = 1;
     if (s->divisors_o != job->o || s->divisors_outputs != job->outputs)
         memset(s->divided, 0xff, sizeof s->divided);
     s->divisors_o = job->o;
     s->divisors_outputs = job->outputs;
-    for (int r = job->slot; r < job->slot + job->rows && !plan->one_divisor; r++) {
-        const int64_t counted = s->counted[r];
+    for (int r = job->slot; r < job->slot + job->rows; r++) {
         char *to = s->divisors + r * row;
-        if (s->divided[r] == counted)
-            continue;
-        s->divided[r] = counted;
-        if (r > 0 && s->divided[r - 1] == counted) {
+        if (s->divided[r] != s->counted[r] && r > 0 && s->divided[r - 1] == s->counted[r])
             memcpy(to, to - row, (size_t)row);
-            continue;
-        }
-        set_divisor(plan, to, counted * plan->columns->kernel, plan->output_pitch);
-        for (int64_t o = 0; o < job->outputs; o++)
-            if (!is_inside(plan->columns, job->o + o))
-                set_divisor(plan, to + o * channels * plan->bytes,
-                            counted * counted_columns(plan, job->o + o), channels);
+        else if (s->divided[r] != s->counted[r])
+            set_row_divisors(s, job, to, s->counted[r]);
+        s->divided[r] = s->counted[r];
     }
-}
-
-/* Those of row `slot`. */
-static const char *divisors_of(const forward_state *s, int slot)
-{
-    const int64_t row = s->plan.output_pitch * s->plan.bytes;
-    return s->divisors + (s->plan.one_divisor ? 0 : slot * row);
+    return s->divisors + job->slot * row;
 }
 
 static void write_means(forward_state *s, const forward_job *job, const char *sums)
 {
     const forward_plan *plan = &s->plan;
-    set_divisors(s, job);
+    int64_t step;
+    const char *divisors = divisors_of(s, job, &step);
     char *row = begin_row(s, job, WRITE_Y);
-    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums,
-               divisors_of(s, job->slot), !plan->one_divisor, job->outputs * plan->channels);
+    make_means(plan->write_ops, plan->core == CORE_F64, plan->result, row, sums, divisors, step,
+               job->outputs * plan->channels);
     end_row(s, job, WRITE_Y, row);
 }
 
