@@ -325,9 +325,13 @@ static work work_of_rows(const load *l)
         w.times[TURN] = l->rows * read * turns_of(l, l->vector);
     } else {
         bool picked = columns->stride > (p->lanes > 1 ? 1 : 2);
-        double from = l->row * (picked ? (double)columns->stride : 1);
+        const double shifts = shifts_of(columns->kernel);
+        double from = picked || shifts < (double)columns->kernel
+                          ? (double)(columns->size * p->lanes)
+                          : l->row;
         w.times[PICK] = picked ? l->windows : 0;
-        w.times[SLIDE] = l->rows * shifts_of(columns->kernel) * vectors_of(l, from);
+        /* dense rows go in one run */
+        w.times[SLIDE] = l->rows * shifts * (vectors_of(l, from) - (p->lanes == 1));
     }
     return w;
 }
@@ -419,9 +423,9 @@ static const float prices[][KINDS][MOST_WORK] = {
      {22, 140, 0.5f, 1200, 0.98f, 0.96f, 0.28f, 0.46f, 0.62f, 0.78f},
      {200, 100, 0.38f, 2900, 0.86f, 0.72f, 0.28f, 0.42f, 0.38f, 2.4f}},
     {{0, 20, 29, 0.58f}, {0, 34, 50, 0.84f}, {0, 120, 24, 1.1f}},
-    {{270, 1.4f, 0.81f, 0.65f, 0.46f, 1.5f, 0.31f, 0.24f, 0.33f, 0.43f},
-     {600, 2.7f, 0.93f, 1.4f, 1.5f, 3, 2.8f, 0.39f, 0.53f, 0.74f},
-     {600, 2.6f, 0.61f, 0.64f, 0.77f, 2, 3.4f, 0.46f, 0.47f, 0.45f}},
+    {{280, 2.7f, 0.81f, 0.62f, 0.48f, 1.5f, 0.31f, 0.25f, 0.32f, 0.42f},
+     {620, 5.2f, 0.94f, 1.4f, 1.65f, 3, 2.8f, 0.39f, 0.58f, 0.72f},
+     {600, 4, 0.65f, 0.63f, 0.81f, 2, 3.45f, 0.46f, 0.45f, 0.6f}},
 };
 
 static double cost_of(const load *l, int engine, work w)
@@ -542,15 +546,16 @@ static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     const load l = load_of(problem, pass, 64);
     const tarn_engine_id engine = choose_engine(problem, pass, 64).engine;
+    const bool rows = engine == ENGINE_FORWARD && way_across(&l) != TURNED;
+    if (rows && problem->lanes == 1 && l.element < 4)
+        return true;
     if (engine != choose_engine(problem, pass, 32).engine)
         return false;
     if (problem->lanes * l.element >= 16)
         return true;
     if (engine == ENGINE_LANES)
         return l.kind == SUMS;
-    return engine != ENGINE_FORWARD ||
-           (way_across(&l) != TURNED &&
-            (l.kind == SUMS ? l.element < 4 : l.core < 4 || l.kind == CODES));
+    return engine != ENGINE_FORWARD || (rows && l.kind != SUMS && (l.core < 4 || l.kind == CODES));
 }
 
 /* The widest row that the mask allows of the engine that is best with such vectors. */

@@ -454,15 +454,16 @@ static bool set_box_axis(forward_plan *plan, int first)
     return true;
 }
 
-/* Whether small boxes make rows of x again that a ring would keep for them: twice or more. */
+/* Whether small boxes make rows of x again that a ring would keep for them: four times, or twice if
+ * they are folded over other axes. */
 static bool boxes_read_again(const forward_plan *plan)
 {
-    if (plan->source_rows == 0)
-        return false;
     const tarn_axis *axis = &plan->p->axis[plan->row_axis];
     const int64_t windows = plan->box_windows, extent = (axis->kernel - 1) * axis->dilation + 1;
-    return windows < axis->out && extent <= MOST_RING_ROWS &&
-           (axis->adaptive || (windows - 1) * axis->stride + extent >= 2 * windows * axis->stride);
+    const int64_t most = plan->box_axis > 0 ? 2 : 4;
+    return plan->source_rows > 0 && windows < axis->out && extent <= MOST_RING_ROWS &&
+           (axis->adaptive ||
+            (windows - 1) * axis->stride + extent >= most * windows * axis->stride);
 }
 
 /* Boxes of more axes than the last before the row, and of several planes. */
@@ -832,12 +833,11 @@ static void run_lines(forward_state *s, int64_t planes)
         set_tile(s, 0, plan->most_outputs);
         const bool made = tarn_forward_down_lines(s, some, down_row(s, s->rows));
         count_rows(s, s->rows, some);
-        if (made && plan->joins)
-            add_job(s, 0, plan->most_outputs, some);
-        for (int64_t line = k; line < k + some && !(made && plan->joins); line++) {
+        const int64_t rows = plan->joins ? some : 1; /* of a job */
+        for (int64_t line = k; line < k + some; line += made ? rows : 1) {
             go_to_plane(s, base, line);
             if (made)
-                add_job(s, 0, plan->most_outputs, 1);
+                add_job(s, 0, plan->most_outputs, rows);
             else
                 run_row(s, 0, plan->most_outputs);
         }
@@ -918,31 +918,22 @@ static void run_rows(forward_state *s, int64_t row, int64_t end, int64_t o_lo, i
     }
 }
 
-/* One window at a time. */
-static void run_wide(forward_state *s, int64_t o)
-{
-    tarn_forward_wide(s, o, s->across);
-    if (s->odd)
-        return;
-    count_rows(s, s->rows, 1);
-    add_job(s, o, 1, 1);
-}
-
-/* The outputs [o_lo,o_hi) of the row s->o, a tile. */
+/* The outputs [o_lo,o_hi) of the row s->o, a tile; of wide windows, one. */
 static void run_row(forward_state *s, int64_t o_lo, int64_t o_hi)
 {
     s->odd = false;
     if (s->plan.across == ACROSS_WIDE)
-        run_wide(s, o_lo);
+        tarn_forward_wide(s, o_lo, s->across);
     else {
         set_tile(s, o_lo, o_hi - o_lo);
         tarn_forward_down(s, down_row(s, s->rows));
-        count_rows(s, s->rows, 1);
-        if (!s->odd)
-            add_job(s, o_lo, o_hi - o_lo, 1);
     }
-    if (s->odd)
+    if (s->odd) {
         run_row_by_order(s, o_lo, o_hi);
+        return;
+    }
+    count_rows(s, s->rows, 1);
+    add_job(s, o_lo, o_hi - o_lo, 1);
 }
 
 /* The row holds NaN or -0: once more, in the order of the contract. Fewer channels may go

@@ -8,6 +8,10 @@
  * that row. Both work on runs of elements, so rows may be those of a dense plane (one channel)
  * or of pixels (channels last).
  *
+ * As many output rows as fit go as a *box*: what they read is converted once, and each axis is
+ * folded for all of them, in runs over all axes behind it. Rows that share too little of that, or
+ * hold what keys cannot order, go one by one; those of x that they read stay in a ring.
+ *
  * Long rows are cut into tiles of columns, so that all buffers fit on the stack. Where rows of
  * windows do not suit vectors (stride above 2, adaptive windows), as many rows as a vector has
  * lanes are turned: then each lane is a row, and any window is a list of vectors. Windows too

@@ -101,7 +101,7 @@ static void write_all_saved(forward_state *s, const forward_job *job)
         copy_rows(s, job, WRITE_SAVED, to);
 }
 
-/* Whether rows of results are made all at once, and copied from where they were made: short ones. */
+/* Whether rows of results are made all at once, and copied from where they are: short ones. */
 static bool is_written_at_once(const forward_state *s, const forward_job *job, int written)
 {
     enum { LONG_ROW = 512 };
