@@ -693,9 +693,12 @@ def _named(function, name):
 
 
 def _settled(value):
-    """The same of plain numbers: torch.compile may hold a size as a symbol, which is no word of a pool."""
+    """The same of plain numbers: torch.compile may hold a number as a symbol, which is no word of a pool. It
+    asks what an integer is for the length of a range, and a float for a place in a set."""
     if isinstance(value, (tuple, list)):
         return tuple([_settled(entry) for entry in value])
+    if isinstance(value, float):
+        return [*{value}][0]
     if not isinstance(value, int) or isinstance(value, bool):
         return value
     return len(range(value)) if value >= 0 else -len(range(-value))
@@ -706,7 +709,7 @@ def _slide(function, arguments, op, ndim, x, window, return_indices=False):
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
     if _is_compiling():
-        window = _settled(window)
+        op, ndim, window = _settled((op, ndim, window))
     return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
 
 
@@ -775,8 +778,7 @@ def _output_sizes(x, ndim, output_size):
     sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
     if len(sizes) != ndim:
         raise Error(f"output_size has {len(sizes)} entries, expected {ndim}")
-    # len(range()) makes a plain number of a size that torch.compile holds as a symbol.
-    return [len(range(x.shape[axis - ndim])) if size is None else operator.index(size)
+    return [_settled(x.shape[axis - ndim] if size is None else operator.index(size))
             for axis, size in enumerate(sizes)]
 
 
@@ -784,6 +786,7 @@ def _adapt(function, arguments, op, word, ndim, x, output_size, number=1.0, indi
     """An adaptive pool by the operators, unless somebody overrides the function."""
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
+    op, ndim = _settled((op, ndim))
     sizes = _output_sizes(x, ndim, output_size)
     text = f"{word} a{','.join([str(size) for size in sizes])} d{ndim}"
     return _run(x, ndim, f"{text}{_number_word(op, number)}", indices, filled=1)
@@ -791,6 +794,7 @@ def _adapt(function, arguments, op, word, ndim, x, output_size, number=1.0, indi
 
 def _number_word(op, number):
     """What a problem string says of the one number that an operator takes."""
+    number = _settled(number)
     return f" beta={number}" if op == _SMOOTH else f" p={number}" if op == _LP else ""
 
 
@@ -889,8 +893,9 @@ def pool(p, input):
 
 
 def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
-    text = f"{word} {'global' if keepdims else 'flat'} d{ndim}{tail}"
-    if not _is_compiling():
+    compiling = _is_compiling()
+    text = f"{word} {'global' if keepdims else 'flat'} d{_settled(ndim) if compiling else ndim}{tail}"
+    if not compiling:
         y = _core.torch_pool(_pool(text), x)
         if y is not NotImplemented:
             return y

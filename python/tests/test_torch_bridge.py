@@ -138,6 +138,24 @@ def test_a_compiled_kernel_may_be_a_size_of_x():
         torch.compile(lambda z: T.max_pool2d(z, 2, padding=-1), backend="aot_eager", dynamic=True)(x)
 
 
+@pytest.mark.parametrize("dynamic", (None, True))
+@pytest.mark.parametrize("module, name, values", [
+    (T.MaxPool2d(2), "stride", (2, 3)), (T.MinPool2d(2), "return_indices", (True, False)),
+    (T.AvgPool2d(2, ceil_mode=True), "divisor_override", (None, 3)), (T.AdaptiveAvgPool2d(2), "output_size", (2, (3, None))),
+    (T.SmoothMaxPool2d(2, beta=3.0), "beta", (3.0, 0.1)), (T.AdaptiveLpPool2d(2.0, 2), "norm_type", (2.0, 2.5)),
+    (T.GlobalSmoothMaxPool(), "beta", (3.0, -2.5)), (T.GlobalMaxPool(1), "ndim", (1, 2))])
+def test_a_compiled_module_follows_its_numbers(module, name, values, dynamic):
+    """torch.compile may hold each of them as a symbol."""
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    for value in values:
+        setattr(module, name, value)
+        for size in (7, 9):
+            x = numbers(1, 2, size, size + 1)
+            for ours, eager in zip(compiled(x), module(x)):
+                assert ours.equal(eager)
+
+
 def test_modules_are_pytorchs():
     x = numbers(1, 2, 8, 8)
     for name, arguments in (("MaxPool2d", (3, 2, 1)), ("AvgPool2d", (2,)), ("AdaptiveMaxPool2d", (3,)),
