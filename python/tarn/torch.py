@@ -29,7 +29,7 @@ from torch._jit_internal import boolean_dispatched
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
-from . import _core, torch_build
+from . import _core, pools, torch_build
 from .errors import Error
 from .functional import _unpooled_sizes, _window_taps
 
@@ -892,45 +892,54 @@ def pool(p, input):
     return _by_operators(input, p.text)
 
 
-def _globally(function, arguments, x, op, word, ndim, keepdims, tail):
-    compiling = _is_compiling()
-    text = f"{word} {'global' if keepdims else 'flat'} d{_settled(ndim) if compiling else ndim}{tail}"
-    if not compiling:
-        y = _core.torch_pool(_pool(text), x)
+@functools.lru_cache(maxsize=4096, typed=True)
+def _global_pool(kind, *arguments):
+    return kind(*arguments)
+
+
+@torch.compiler.assume_constant_result
+def _global_text(kind, *arguments):
+    return _global_pool(kind, *arguments).text
+
+
+def _globally(function, arguments, x, kind, *window):
+    if not _is_compiling():
+        y = _core.torch_pool(_global_pool(kind, *window), x)
         if y is not NotImplemented:
             return y
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
-    return _by_operators(x, text)
+    return _by_operators(x, _global_text(kind, *_settled(window)))
 
 
 def global_max_pool(input, ndim=2, keepdims=True, ties="all"):
     """`tarn.global_max_pool` with autograd, which follows the tie rule."""
-    return _globally(global_max_pool, (ndim, keepdims, ties), input, _MAX, "max", ndim, keepdims,
-                     f" ties={ties}")
+    window = ndim, keepdims, ties
+    return _globally(global_max_pool, window, input, pools.GlobalMaxPool, *window)
 
 
 def global_min_pool(input, ndim=2, keepdims=True, ties="all"):
     """`tarn.global_min_pool` with autograd, which follows the tie rule."""
-    return _globally(global_min_pool, (ndim, keepdims, ties), input, _MIN, "min", ndim, keepdims,
-                     f" ties={ties}")
+    window = ndim, keepdims, ties
+    return _globally(global_min_pool, window, input, pools.GlobalMinPool, *window)
 
 
 def global_avg_pool(input, ndim=2, keepdims=True):
     """`tarn.global_avg_pool` with autograd."""
-    return _globally(global_avg_pool, (ndim, keepdims), input, _AVG, "avg", ndim, keepdims, "")
+    window = ndim, keepdims
+    return _globally(global_avg_pool, window, input, pools.GlobalAvgPool, *window)
 
 
 def global_smooth_max_pool(input, ndim=2, keepdims=True, beta=1.0):
     """`tarn.global_smooth_max_pool` with autograd."""
-    return _globally(global_smooth_max_pool, (ndim, keepdims, beta), input, _SMOOTH, "smooth", ndim,
-                     keepdims, _number_word(_SMOOTH, beta))
+    window = ndim, keepdims, beta
+    return _globally(global_smooth_max_pool, window, input, pools.GlobalSmoothMaxPool, *window)
 
 
 def global_lp_pool(input, norm_type=2.0, ndim=2, keepdims=True):
     """`tarn.global_lp_pool` with autograd."""
-    return _globally(global_lp_pool, (norm_type, ndim, keepdims), input, _LP, "lp", ndim, keepdims,
-                     _number_word(_LP, norm_type))
+    arguments = norm_type, ndim, keepdims
+    return _globally(global_lp_pool, arguments, input, pools.GlobalLpPool, ndim, keepdims, norm_type)
 
 
 def __getattr__(name):
@@ -1024,13 +1033,13 @@ def _in_place_of(theirs, ours):
         if not _is_compiling() and _is_plain(input):
             try:
                 return ours(input, *args, **kwargs)
-            except (Error, TypeError):
+            except (Error, TypeError, OverflowError):
                 return theirs(input, *args, **kwargs)
         if (not has_torch_function_unary(input) and "out" not in kwargs and _is_served(input)
                 and not _is_exporting()):
             try:
                 return ours(input, *args, **kwargs)
-            except (Error, TypeError):
+            except (Error, TypeError, OverflowError):
                 pass
         return theirs(input, *args, **kwargs)
 

@@ -205,6 +205,14 @@ def test_dtypes_and_layouts():
     assert T.max_pool2d(torch.arange(16).reshape(1, 4, 4), 2).tolist() == [[[5, 7], [13, 15]]]
 
 
+@pytest.mark.parametrize("name, arguments", [
+    ("max", {"ties": "all d1"}), ("min", {"ndim": "1 ties=split"}), ("avg", {"ndim": 2.5}), ("avg", {"ndim": 9}),
+    ("smooth_max", {"beta": "1"}), ("lp", {"norm_type": "2 ties=all"})])
+def test_arguments_of_global_pools_are_no_words(name, arguments):
+    with pytest.raises((ValueError, TypeError)):
+        getattr(T, f"global_{name}_pool")(torch.zeros(1, 2, 3, 4), **arguments)
+
+
 def test_no_device_but_the_cpu():
     with pytest.raises(NotImplementedError):
         torch.ops.tarn.pool(torch.ones(1, 4, 4).to_sparse(), "max k2s2")
