@@ -56,6 +56,7 @@ struct scatter_job {
     tarn_axis axis[AXES];
     int64_t stride[OPERANDS][AXES];
     range all[AXES], cells[AXES], windows[AXES], channels; /* of the slab; of the tile */
+    int64_t begin[AXES];              /* of the slab, of which `all` begins where a stride does */
     int64_t size[AXES], pixel, ready; /* of tiles; end of the cells that are clear */
     int64_t pitch[AXES], origin;      /* of gx, or of the box; where cell 0 would be */
     char *sums, *box;
@@ -829,13 +830,17 @@ static bool cut_tile(scatter_job *j)
             return true;
         int best = row ? -1 : j->last;
         double most = 0;
-        for (int a = 1; a <= j->last && row; a++) {
-            double times = (double)j->size[a] / (double)extent_of(&j->axis[a]);
+        int first = j->half || j->join > j->last ? 1 : j->join; /* others make no list shorter */
+        for (int a = first; a <= j->last && row; a++) {
+            const tarn_axis *axis = &j->axis[a];
+            int64_t shared = extent_of(axis) - (axis->adaptive ? 0 : axis->stride - 1);
+            double times = (double)j->size[a] / (double)max_i64(shared, 1);
             if (j->size[a] > 1 && times > most) {
                 most = times;
                 best = a;
             }
         }
+        most = best < 0 ? 0 : (double)j->size[best] / (double)extent_of(&j->axis[best]);
         bool channels = j->pixel > (j->numbered ? MOST_LAG : CHANNELS_TOGETHER) ||
                         (j->pixel > 1 && most < (j->half || j->pixel <= FEW_CHANNELS ? 1 : 4));
         if ((row && channels) || best < 0 || j->size[best] == 1) {
@@ -850,8 +855,11 @@ static bool cut_tile(scatter_job *j)
                 extent_of(axis);
             if (!row && !axis->adaptive && most_cells > 0)
                 size = max_i64(min_i64(j->size[best] - 1, most_cells), 1);
-            if (!axis->adaptive && size > 4 * stride)
-                size -= size % stride; /* so that tiles are alike */
+            int64_t alike = ceil_div(size, stride) * stride; /* tiles are, then */
+            if (!axis->adaptive && alike < j->size[best] && row)
+                size = alike;
+            else if (!axis->adaptive && size > stride)
+                size -= size % stride;
             j->size[best] = size;
         }
     }
@@ -929,6 +937,16 @@ static void run_tile(scatter_job *j)
 
 /* ---- The job -------------------------------------------------------------------------------- */
 
+/* Tiles begin where windows do that share no cell. */
+static void set_cells(scatter_job *j, int a, range cells)
+{
+    const tarn_axis *axis = &j->axis[a];
+    j->begin[a] = cells.lo;
+    j->all[a] = cells;
+    if (!axis->adaptive)
+        j->all[a].lo = floor_div(cells.lo + axis->lo, axis->stride) * axis->stride - axis->lo;
+}
+
 static void set_axes(scatter_job *j, const range *box)
 {
     const tarn_problem *p = j->p;
@@ -944,7 +962,7 @@ static void set_axes(scatter_job *j, const range *box)
         j->axis[a] = p->axis[a - 1];
         if (j->axis[a].adaptive)
             j->axis[a].window_step = 1;
-        j->all[a] = box ? box[a - 1] : (range){0, j->axis[a].size};
+        set_cells(j, a, box ? box[a - 1] : (range){0, j->axis[a].size});
         for (int k = 0; k < OPERANDS; k++)
             j->stride[k][a] = p->stride[k][a - 1];
         j->taps *= j->axis[a].kernel;
@@ -1018,9 +1036,11 @@ static void run_tiles(scatter_job *j)
         j->channels.lo = min_i64(c, j->p->lanes - j->pixel); /* some twice */
         j->channels.hi = j->channels.lo + j->pixel;
         tarn_first_box(j->cells + 1, j->all + 1, j->size + 1, j->last);
-        do
+        do {
+            for (int a = 1; a <= j->last; a++)
+                j->cells[a].lo = max_i64(j->cells[a].lo, j->begin[a]);
             run_tile(j);
-        while (tarn_next_box(j->cells + 1, j->all + 1, j->size + 1, j->last));
+        } while (tarn_next_box(j->cells + 1, j->all + 1, j->size + 1, j->last));
     }
 }
 
@@ -1075,7 +1095,7 @@ static void scatter_in(const tarn_problem *p, const tarn_tensors *t, int64_t beg
         next_slab(p, t, size, &begin, end, &slab);
         begin += (planes - 1) * size;
         j.axis[0].size = j.axis[0].out = planes;
-        j.all[1] = (range){slab.lo, slab.hi};
+        set_cells(&j, 1, (range){slab.lo, slab.hi});
         if (units.lo != slab.lo || units.hi != slab.hi) {
             cut_tile(&j);
             divide_room(&j, room);
@@ -1083,7 +1103,7 @@ static void scatter_in(const tarn_problem *p, const tarn_tensors *t, int64_t beg
             if (j.put)
                 list_taps(&j);
         }
-        units = j.all[1];
+        units = (range){slab.lo, slab.hi};
         run_planes(&j);
     }
 }
