@@ -98,14 +98,15 @@ enum { PICK_MANY = INT32_MIN, PICK_NONE = 1 << 30, PICK_PLACE = PICK_NONE - 1 };
 /* The windows that may be won by a row of cells, channels last. They form rows; rows form planes,
  * each of which ends where `ends` says. Columns of cells have windows first, first + window_step,
  * ..., `count` of them, which read the cell by taps row_tap + tap, less tap_step for each window
- * on. */
+ * on. Apart: no column has two, and there is one row at most, which has an address even if it does
+ * not exist. */
 enum { MOST_ASKED_ROWS = 32 };
 typedef struct tarn_asked_pixels {
     int64_t rows;
     const uint8_t *saved[MOST_ASKED_ROWS];
     const char *gy[MOST_ASKED_ROWS];
     int row_tap[MOST_ASKED_ROWS];
-    bool ends[MOST_ASKED_ROWS];
+    bool ends[MOST_ASKED_ROWS], apart;
     const int32_t *first, *count, *tap, *tap_step;
     int64_t saved_step, gy_step, window_step; /* elements from a window to the next */
 } tarn_asked_pixels;

@@ -42,12 +42,14 @@ static winners_cost cost_of(const tarn_problem *p)
 }
 
 /* A pixel is found once for all its channels; each of its windows takes two loads, whatever the
- * vectors' length. */
+ * vectors' length. Windows that share no cell are loaded once. */
 static double pixels_cost(const tarn_problem *p, const winners_cost *of)
 {
-    double wide = p->dtype == TARN_F64 ? 2 : 1;
-    double cell = 4.5 / (double)p->lanes + 0.03 + 0.008 * (double)p->element_bytes[TARN_GX];
-    return cell * of->cells + (0.04 + 0.02 * wide) * of->taps;
+    double bytes = (double)p->element_bytes[TARN_GX], wide = p->dtype == TARN_F64 ? 2 : 1;
+    if (of->overlaps == 0)
+        return 0.1 + of->cells * (1.5 / (double)p->lanes + 0.03 + 0.004 * wide * bytes);
+    return of->cells * (4.5 / (double)p->lanes + 0.03 + 0.008 * bytes) +
+           (0.04 + 0.02 * wide) * of->taps;
 }
 
 /* Of a row with a stride each cell asks, quickly if it has one window; else each window is asked by

@@ -93,7 +93,10 @@ static void ask_slab(const tarn_problem *p, const tarn_slab *slab, const range *
         cell[last] = lo;
         for (int a = 0; a >= 0;) {
             asked.rows = 0;
+            asked.saved[0] = (const uint8_t *)slab->base[OPERAND_SAVED];
+            asked.gy[0] = slab->base[TARN_GY];
             find_rows(p, &asked, cell, 0, slab->base[OPERAND_SAVED], slab->base[TARN_GY], 0);
+            asked.apart = asked.rows < 2 && windows_behind(&p->axis[last]) == 0;
             char *to =
                 slab->base[TARN_GX] + offset_of(p, TARN_GX, cell) * p->element_bytes[TARN_GX];
             ops->ask_pixels[p->dtype](to, n > 1 ? p->stride[TARN_GX][last] : 0, &asked, p->lanes,

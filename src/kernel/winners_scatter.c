@@ -147,7 +147,8 @@ static void go_over_cells(const scatter_job *j, range moving, cells_action actio
         if (n[a] <= 0)
             return;
     }
-    while (axes > 0 && (n[axes - 1] == 1 || stride[axes - 1] == run))
+    while (axes > 0 && (n[axes - 1] == 1 || (stride[axes - 1] == run &&
+                                             (action != ROUND || j->pitch[axes - 1] == run))))
         run *= n[--axes];
     do {
         int64_t to = first, from = 0;
@@ -1037,9 +1038,13 @@ static void run_tiles(scatter_job *j)
         j->channels.hi = j->channels.lo + j->pixel;
         tarn_first_box(j->cells + 1, j->all + 1, j->size + 1, j->last);
         do {
-            for (int a = 1; a <= j->last; a++)
+            bool any = true;
+            for (int a = 1; a <= j->last; a++) {
                 j->cells[a].lo = max_i64(j->cells[a].lo, j->begin[a]);
-            run_tile(j);
+                any &= length(j->cells[a]) > 0;
+            }
+            if (any)
+                run_tile(j);
         } while (tarn_next_box(j->cells + 1, j->all + 1, j->size + 1, j->last));
     }
 }
