@@ -43,11 +43,12 @@ static winners_cost cost_of(const tarn_problem *p)
 
 /* A pixel is found once for all its channels; each of its windows takes two loads, whatever the
  * vectors' length. Windows that share no cell are loaded once. */
-static double pixels_cost(const tarn_problem *p, const winners_cost *of)
+static double pixels_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
 {
     double bytes = (double)p->element_bytes[TARN_GX], wide = p->dtype == TARN_F64 ? 2 : 1;
+    double vector = (bytes < 4 ? 4.5 : 3) * wide / (double)ops->vector_bytes;
     if (of->overlaps == 0)
-        return 0.1 + of->cells * (1.5 / (double)p->lanes + 0.03 + 0.004 * wide * bytes);
+        return 0.1 + of->cells * (1.5 / (double)p->lanes + vector);
     return of->cells * (4.5 / (double)p->lanes + 0.03 + 0.008 * bytes) +
            (0.04 + 0.02 * wide) * of->taps;
 }
@@ -78,7 +79,7 @@ void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begi
     const tarn_row_ops *filled = ops_for(ops, p->lanes * (p->dtype == TARN_F64 ? 8 : 4));
     winners_cost of = cost_of(p);
     double rest = scatter_cost(p, &of);
-    double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of) : DBL_MAX;
+    double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of, filled) : DBL_MAX;
     double asked = tarn_cells_can_ask(p, ops) ? asked_cost(p, &of, ops) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, filled);

@@ -492,10 +492,11 @@ static inline uint16_t canonical(uint16_t infinity, uint16_t bits)
     return magnitude == 0 ? 0 : magnitude > infinity ? nan : bits;
 }
 
+/* Loops of a few instructions: where they begin makes a third of what they take. */
 #define PUT_WINDOWS(dtype, t, PUT)                                                                 \
-    static void put_##dtype(const scatter_job *j, const tarn_placing *by,                          \
-                            const uint8_t *restrict codes, const void *gy, int64_t away,           \
-                            range some, bool inside)                                               \
+    __attribute__((aligned(64))) static void put_##dtype(                                          \
+        const scatter_job *j, const tarn_placing *by, const uint8_t *restrict codes,               \
+        const void *gy, int64_t away, range some, bool inside)                                     \
     {                                                                                              \
         const t *restrict from = gy;                                                               \
         t *restrict to = (t *)(void *)j->sums + (away + by->all_place - j->origin);                \
