@@ -57,14 +57,15 @@ static bool wide_means_accept(const tarn_problem *problem, tarn_pass pass)
            !problem->skips && taps_of(problem) <= MOST_TAPS;
 }
 
-/* Values, and winners of extremes; counts of taps are sums of f32. */
+/* Counts of taps are sums of f32; the engine runs others, which take more of the stack for each
+ * axis. */
 static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    if (!problem->skips || is_backward(pass) || shares_ties(problem, pass) ||
-        taps_of(problem) > 1 << 23)
+    if (!problem->skips || shares_ties(problem, pass) || taps_of(problem) > 1 << 23 ||
+        problem->spatial > 4)
         return false;
-    return (is_extreme(problem) && codes_fit(problem)) ||
-           (problem->op == TARN_AVG && pass == TARN_FORWARD && means_are_exact(problem));
+    return (is_extreme(problem) && !is_backward(pass) && codes_fit(problem)) ||
+           (problem->op == TARN_AVG && means_are_exact(problem));
 }
 
 /* Every window reads a cell on the axis: none lies in the padding, and numbers are moderate. */
@@ -146,7 +147,8 @@ static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
 
 static bool backward_winners_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    bool from_x = codes_fit(problem) && !problem->skips;
+    bool from_x = problem->skips ? skipping_accepts(problem, TARN_FORWARD_SAVED)
+                                 : codes_fit(problem);
     return is_extreme(problem) && (pass == TARN_VJP_SAVED || from_x) && is_backward(pass) &&
            !shares_ties(problem, pass);
 }
@@ -491,7 +493,7 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
         return (choice){ENGINE_SPEC, "window by window, as windows have many taps"};
     if (skipping_accepts(problem, pass))
         return (choice){ENGINE_SKIPPING, "skipped taps replaced as rows are read, then counted"};
-    if (problem->skips && pass != TARN_VJP_SAVED)
+    if (problem->skips && !backward_winners_accepts(problem, pass))
         return (choice){ENGINE_SPEC, "window by window, as taps are skipped"};
     switch (problem->op) {
     case TARN_MAX:

@@ -16,7 +16,7 @@ typedef enum {
     ENGINE_BACKWARD_WINNERS, /* gradients of max and min */
     ENGINE_TIES,             /* derivatives of max and min that equal taps share */
     ENGINE_WEIGHTS,          /* smooth max and lp */
-    ENGINE_SKIPPING,         /* max, min, avg where taps are skipped: forward */
+    ENGINE_SKIPPING,         /* max, min, avg where taps are skipped */
     ENGINE_WIDE_MEANS,       /* avg of 64-bit integers */
     ENGINE_MODE              /* mode of few taps */
 } tarn_engine_id;

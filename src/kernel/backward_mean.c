@@ -23,7 +23,6 @@
 
 enum {
     SCRATCH_BYTES = 40 << 10, /* of a stack of 64 KiB, most of it in a first cache of 32 */
-    TURNED_BYTES = 28 << 10,  /* of these, for turned planes */
     MOST_AXES = TARN_MAX_SPATIAL + 2,
     FEW_CHANNELS = 32,      /* that make rows of pixels; more are rows */
     LONG_RUN = 512,         /* cells to a window, on average, that are not picked one by one */
@@ -88,7 +87,8 @@ typedef struct mean_walk {
     int64_t turned_rows, turned_first;  /* that are in scratch at a time, and the first of them */
     int64_t reserved;                   /* scratch bytes for turned planes */
     tarn_problem turned;                /* planes in scratch, as lanes */
-    _Alignas(64) char scratch[SCRATCH_BYTES];
+    char *scratch;
+    int64_t scratch_bytes; /* SCRATCH_BYTES at most */
 } mean_walk;
 
 static mean_axis *last_axis(mean_walk *w)
@@ -589,7 +589,7 @@ static void for_tiles(mean_walk *w, int axis)
 
 static char *take(mean_walk *w, int64_t *used, int64_t bytes)
 {
-    char *place = w->scratch + min_i64(*used, SCRATCH_BYTES);
+    char *place = w->scratch + min_i64(*used, w->scratch_bytes);
     *used += rounded_up(bytes + SCRATCH_SLACK, 64);
     return place;
 }
@@ -666,14 +666,14 @@ static bool fits(mean_walk *w)
         }
         elements *= !is_last ? runs : w->late ? a->windows : a->tile;
         cells *= a->tile;
-        if (used > SCRATCH_BYTES || elements > SCRATCH_BYTES || cells > SCRATCH_BYTES)
+        if (used > w->scratch_bytes || elements > SCRATCH_BYTES || cells > SCRATCH_BYTES)
             return false;
     }
     w->sums = take(w, &used, sums);
     w->tail = take(w, &used, tail);
     w->whole = take(w, &used, whole);
     w->result = take(w, &used, w->direct ? 0 : cells * w->gx_bytes);
-    return used <= SCRATCH_BYTES;
+    return used <= w->scratch_bytes;
 }
 
 /* Halves what is longest by comparison with what its halves have to do twice; false if all is 1. */
@@ -831,7 +831,8 @@ static int64_t rows_that_fit(const mean_walk *w, double row, double windows)
 {
     const tarn_axis *first = w->axis[0].axis, *last = w->axis[w->axes - 1].axis;
     const int vector = w->ops->vector_bytes;
-    const double room = TURNED_BYTES / vector - windows, extent = (double)first->kernel;
+    const double room = (double)(w->scratch_bytes * 7 / 10 / vector) - windows;
+    const double extent = (double)first->kernel;
     if (row * (double)first->size <= room)
         return first->size;
     const bool some = last->out * w->size < vector && row * 2 * extent <= room;
@@ -957,11 +958,21 @@ static bool take_way(mean_walk *w, const tarn_problem *p)
 void tarn_engine_backward_mean(const tarn_problem *problem, const tarn_tensors *tensors,
                                int64_t begin, int64_t end, const tarn_row_ops *ops)
 {
+    _Alignas(64) char scratch[SCRATCH_BYTES];
+    tarn_backward_mean_in(scratch, SCRATCH_BYTES, problem, tensors, begin, end, ops);
+}
+
+void tarn_backward_mean_in(char *scratch, int64_t bytes, const tarn_problem *problem,
+                           const tarn_tensors *tensors, int64_t begin, int64_t end,
+                           const tarn_row_ops *ops)
+{
     mean_walk w;
     tarn_problem merged = *problem, *p = &merged;
     int64_t units = merge_global_axes(p), planes; /* of what was merged, in a unit */
     tarn_slab slab;
     memset(&w, 0, offsetof(mean_walk, turned));
+    w.scratch = scratch;
+    w.scratch_bytes = bytes;
     w.ops = ops;
     w.sum = p->dtype == TARN_F64 ? TARN_F64 : TARN_F32;
     w.size = (int64_t)tarn_dtype_size(w.sum);

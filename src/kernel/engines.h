@@ -55,10 +55,13 @@ static inline void put_one_divisor(bool wide, void *to, int64_t divisor)
 tarn_engine tarn_engine_forward; /* max, min, avg: values, winners, indices, JVP (rule `first`) */
 tarn_engine tarn_engine_lanes;   /* the same */
 tarn_engine tarn_engine_long;    /* the same */
-tarn_engine tarn_engine_backward_mean; /* avg: VJP */
+tarn_engine tarn_engine_backward_mean; /* avg: VJP; then the same in scratch that is given */
+void tarn_backward_mean_in(char *scratch, int64_t bytes, const tarn_problem *problem,
+                           const tarn_tensors *tensors, int64_t begin, int64_t end,
+                           const tarn_row_ops *ops);
 tarn_engine
     tarn_engine_backward_winners;   /* max, min, rule `first`: VJP from saved winners, and from x */
-tarn_engine tarn_engine_skipping;   /* max, min, avg with skipped taps: forward */
+tarn_engine tarn_engine_skipping;   /* max, min, avg with skipped taps: all but gradients of extremes */
 tarn_engine tarn_engine_wide_means; /* avg of 64-bit integers: forward */
 tarn_engine tarn_engine_mode;       /* mode of integers, of few taps */
 

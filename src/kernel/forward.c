@@ -179,7 +179,8 @@ static void set_shortcuts(forward_plan *plan)
     plan->strided = is_native(plan) && !plan->direct && plan->channels >= plan->lanes &&
                     plan->row_axis == 0 && plan->columns->kernel <= MOST_LISTED &&
                     p->axis[0].kernel <= MOST_SUMMED;
-    plan->gathers = p->stride[plan->in][last] != plan->channels;
+    plan->gathers = p->stride[plan->in][last] != plan->channels ||
+                    (p->skips && p->stride[TARN_X][last] != plan->channels);
     for (int k = 0; k < WRITES; k++)
         plan->gathers |= p->stride[plan->written[k]][last] != plan->channels;
     enum {

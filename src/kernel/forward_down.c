@@ -26,15 +26,20 @@ static bool rows_follow(const forward_state *s)
     return s->run_rows == 1 || plan->p->stride[plan->in][plan->row_axis] == columns_of_x(s);
 }
 
-/* The first column that exists. */
-static const char *row_of_x(const forward_state *s)
+/* The first column that exists, of X or DX. */
+static const char *row_of(const forward_state *s, int operand)
 {
     const tarn_problem *p = s->plan.p;
-    const int64_t *stride = p->stride[s->plan.in];
+    const int64_t *stride = p->stride[operand];
     int64_t offset = (s->first + s->lo) * stride[p->spatial - 1];
     for (int a = 0; a <= s->plan.row_axis; a++)
         offset += s->i[a] * stride[a];
-    return s->base[s->plan.in] + offset * p->element_bytes[s->plan.in];
+    return s->base[operand] + offset * p->element_bytes[operand];
+}
+
+static const char *row_of_x(const forward_state *s)
+{
+    return row_of(s, s->plan.in);
 }
 
 /* Whether rows that are folded where they lie hold NaN or -0. */
@@ -101,45 +106,67 @@ static void convert_elements(forward_state *s, char *to, const char *from, int64
         plan->ops->widen_key[width][core_width(plan->core)](to, s->gathered[1], n);
 }
 
-/* Terms or keys of n elements, or ones for those that count. */
-static void convert_row(forward_state *s, char *to, const char *from, int64_t n)
+/* Terms or keys of n elements, or ones for those that count: cells of x tell which. */
+static void convert_row(forward_state *s, char *to, const char *from, const char *x, int64_t n)
 {
-    enum { SOME = 256 };
+    enum { SOME = 128 };
     const forward_plan *plan = &s->plan;
     _Alignas(32) char some[SOME * sizeof(double)];
     if (!plan->p->skips) {
         convert_elements(s, to, from, n);
         return;
     }
-    for (int64_t at = 0, m; at < n; at += m, from += m * plan->skip.bytes, to += m * plan->bytes) {
+    for (int64_t at = 0, m; at < n; at += m, to += m * plan->bytes) {
         m = min_i64(n - at, SOME);
         if (plan->p->part == COUNT_PART) {
-            tarn_count_others((uint8_t *)some, from, &plan->skip, m);
+            tarn_count_others((uint8_t *)some, x, &plan->skip, m);
             make_terms(plan->ops, plan->core == CORE_F64, TARN_U8, to, some, m);
         } else {
-            tarn_replace_skipped(some, from, &plan->skip, m);
+            tarn_replace_skipped(some, from, x, &plan->skip, m);
             convert_elements(s, to, some, m);
         }
+        from += m * plan->skip.bytes;
+        x += m * plan->skip.bytes;
     }
+}
+
+/* A row of tangents, side by side, of cells that count. */
+static const char *gather_tangents(forward_state *s, const char *from, const char *x)
+{
+    const tarn_problem *p = s->plan.p;
+    const int last = p->spatial - 1;
+    const int64_t bytes = p->element_bytes[TARN_X], n = s->plan.channels;
+    for (int64_t c = 0; c < s->hi - s->lo; c++)
+        tarn_replace_skipped(s->gathered[0] + c * n * bytes,
+                             from + c * p->stride[TARN_DX][last] * bytes,
+                             x + c * p->stride[TARN_X][last] * bytes, &s->plan.skip, n);
+    return s->gathered[0];
 }
 
 /* `rows` rows of x from s->i on; such as follow each other are converted in one go. */
 static void convert_rows(forward_state *s, int64_t rows, forward_row to)
 {
     const tarn_problem *p = s->plan.p;
-    const int64_t *stride = p->stride[s->plan.in];
-    int axis = s->plan.row_axis, last = p->spatial - 1;
+    const bool masked = p->skips && s->plan.in == TARN_DX; /* by cells of x */
+    const int axis = s->plan.row_axis, last = p->spatial - 1, other = masked ? TARN_X : s->plan.in;
+    const int64_t *stride = p->stride[s->plan.in], *step = p->stride[other];
     int64_t n = columns_of_x(s), bytes = p->element_bytes[s->plan.in];
-    const char *from = row_of_x(s);
-    bool follow = rows == 1 || stride[axis] == n;
-    bool one_by_one =
-        s->plan.look_up || stride[last] != s->plan.channels; /* by way of a single scratch row */
-    if (follow && !one_by_one) {
-        convert_row(s, to.values, from, rows * n);
+    const char *from = row_of_x(s), *x = row_of(s, other);
+    bool follow = rows == 1 || (stride[axis] == n && step[axis] == n);
+    bool apart = stride[last] != s->plan.channels || step[last] != s->plan.channels;
+    if (follow && !apart && !s->plan.look_up) { /* not by way of a single scratch row */
+        convert_row(s, to.values, from, x, rows * n);
         return;
     }
-    for (int64_t r = 0; r<rows; r++, from += rows> 1 ? stride[axis] * bytes : 0)
-        convert_row(s, to.values + r * n * s->plan.bytes, gather_row(s, from), n);
+    for (int64_t r = 0; r < rows; r++, to.values += n * s->plan.bytes) {
+        const char *row = masked ? from : gather_row(s, from);
+        if (masked && apart)
+            convert_elements(s, to.values, gather_tangents(s, from, x), n);
+        else
+            convert_row(s, to.values, row, masked ? x : row, n);
+        from += rows > 1 ? stride[axis] * bytes : 0;
+        x += rows > 1 ? step[axis] * bytes : 0;
+    }
 }
 
 /* The row of x at s->i, and those behind it in a run, in the core's type: where they lie, or in

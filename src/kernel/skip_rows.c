@@ -42,8 +42,8 @@ tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *p)
 #define LOOP(bits, COMPARISON, DO)                                                                 \
     for (int64_t i = 0; i < n; i++) {                                                              \
         typedef int##bits##_t __attribute__((may_alias)) element;                                  \
-        const element x = ((const element *)from)[i];                                              \
-        const bool skipped = (element)(x & (element)rule->mask) COMPARISON(element) rule->value;   \
+        const element cell = ((const element *)x)[i];                                              \
+        const bool skipped = (element)(cell & (element)rule->mask) COMPARISON(element)rule->value; \
         DO;                                                                                        \
     }
 #define LOOP_OF_WIDTH(bits, DO)                                                                    \
@@ -61,21 +61,23 @@ tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *p)
         LOOP_OF_WIDTH(64, DO)                                                                      \
     }
 
-void tarn_replace_skipped(void *to, const void *from, const tarn_skip_rule *where, int64_t n)
+void tarn_replace_skipped(void *restrict to, const void *from, const void *x,
+                          const tarn_skip_rule *where, int64_t n)
 {
     const tarn_skip_rule own = *where, *const rule = &own; /* no store changes it */
-    EACH(((element *)to)[i] = skipped ? (element)rule->instead : x)
+    EACH(const element value = ((const element *)from)[i];
+         ((element *)to)[i] = skipped ? (element)rule->instead : value)
 }
 
-void tarn_count_others(uint8_t *to, const void *from, const tarn_skip_rule *where, int64_t n)
+void tarn_count_others(uint8_t *to, const void *x, const tarn_skip_rule *where, int64_t n)
 {
     const tarn_skip_rule own = *where, *const rule = &own;
     EACH(to[i] = !skipped)
 }
 
-bool tarn_any_doubtful(const void *from, const tarn_skip_rule *rule, int64_t n)
+bool tarn_any_doubtful(const void *x, const tarn_skip_rule *rule, int64_t n)
 {
     uint8_t doubtful = 0;
-    EACH(doubtful |= skipped | (x == (element)rule->instead))
+    EACH(doubtful |= skipped | (cell == (element)rule->instead))
     return doubtful;
 }

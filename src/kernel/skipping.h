@@ -15,9 +15,11 @@ typedef struct tarn_skip_rule {
 
 tarn_skip_rule tarn_rule_of_skipping(const tarn_problem *problem);
 
-/* n elements, others instead of those that are skipped; 1 or 0 for each, as it counts or not. */
-void tarn_replace_skipped(void *to, const void *from, const tarn_skip_rule *rule, int64_t n);
-void tarn_count_others(uint8_t *to, const void *from, const tarn_skip_rule *rule, int64_t n);
+/* n elements, others instead of those whose cell `x` is skipped; 1 or 0 for each, as it counts or
+ * not. */
+void tarn_replace_skipped(void *restrict to, const void *from, const void *x,
+                          const tarn_skip_rule *rule, int64_t n);
+void tarn_count_others(uint8_t *to, const void *x, const tarn_skip_rule *rule, int64_t n);
 /* Whether a result may be what stands for a skipped element, or be one. */
 bool tarn_any_doubtful(const void *results, const tarn_skip_rule *rule, int64_t n);
 

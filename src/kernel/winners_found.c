@@ -66,7 +66,10 @@ __attribute__((noinline)) void tarn_find_box(const tarn_problem *p, char *const 
     int64_t first = offset_of(p, TARN_X, cell) + b->lanes.lo;
     tarn_tensors t = {.base = {[TARN_X] = base[TARN_X] + first * p->element_bytes[TARN_X],
                                [OPERAND_SAVED] = b->winners}};
-    b->engine(&part, &t, 0, part.planes * part.axis[0].out, ops);
+    if (p->skips)
+        tarn_find_counted(&part, &t, b->engine, ops);
+    else
+        b->engine(&part, &t, 0, part.planes * part.axis[0].out, ops);
 }
 
 __attribute__((noinline)) static void use_winners(const tarn_problem *p, char *const *base,
@@ -100,32 +103,35 @@ static void run_box(const tarn_problem *p, char *const *base, found_box *b, cons
 
 /* ---- Boxes that fit a buffer ---------------------------------------------------------------- */
 
-static bool winners_fit(const tarn_problem *p, const int64_t *size, int64_t lanes)
+/* Whether a box of some cells has at most so many windows and cells. */
+static bool box_fits(const tarn_problem *p, const int64_t *size, int64_t most_windows,
+                     int64_t most_cells)
 {
-    int64_t room = FOUND_BYTES / p->element_bytes[OPERAND_SAVED] / lanes, windows = 1;
-    for (int a = 0; a < p->spatial && windows <= room; a++) {
+    int64_t windows = 1, cells = 1;
+    for (int a = 0; a < p->spatial && windows <= most_windows && cells <= most_cells; a++) {
         const tarn_axis *axis = &p->axis[a];
         int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->windows, axis->whole) + 1
                                       : (size[a] + extent_of(axis) - 2) / axis->stride + 2;
-        windows *= min_i64(min_i64(most, axis->out), room + 1);
+        windows *= min_i64(min_i64(most, axis->out), most_windows + 1);
+        cells *= min_i64(size[a], most_cells + 1);
     }
-    return windows <= room;
+    return windows <= most_windows && cells <= most_cells;
 }
 
-/* Cells of boxes, and lanes. What has most cells for its windows is halved; or lanes, down to a
- * vector, where windows would be found several times. */
-static bool cut_boxes(const tarn_problem *p, int64_t vector, int64_t *size, int64_t *lanes)
+/* What has most cells for its windows is halved; or lanes, down to a vector, where windows would
+ * be found several times. */
+bool tarn_cut_cells(const tarn_problem *p, int64_t windows, int64_t cells, int64_t vector,
+                    double longer, int64_t *size, int64_t *lanes)
 {
     enum { MUCH = 4 };
-    vector /= p->element_bytes[TARN_X];
-    *lanes = p->lanes;
     for (int a = 0; a < p->spatial; a++)
         size[a] = p->axis[a].size;
-    while (!winners_fit(p, size, *lanes)) {
+    while (!box_fits(p, size, windows / *lanes, cells / *lanes)) {
         int best = -1;
         double most = 0;
         for (int a = 0; a < p->spatial; a++) {
             double times = (double)size[a] / (double)extent_of(&p->axis[a]);
+            times /= a == p->spatial - 1 ? longer : 1;
             if (size[a] > 1 && times > most) {
                 most = times;
                 best = a;
@@ -141,6 +147,14 @@ static bool cut_boxes(const tarn_problem *p, int64_t vector, int64_t *size, int6
     return true;
 }
 
+/* ... whose winners fit the buffer. */
+static bool cut_boxes(const tarn_problem *p, const tarn_row_ops *ops, int64_t *size, int64_t *lanes)
+{
+    *lanes = p->lanes;
+    return tarn_cut_cells(p, FOUND_BYTES / p->element_bytes[OPERAND_SAVED], INT64_MAX,
+                          ops->vector_bytes / p->element_bytes[TARN_X], 1, size, lanes);
+}
+
 /* Some cells of a plane, by the engine of rows: that of lanes needs most of the stack itself. */
 __attribute__((noinline)) static void run_boxes(const tarn_problem *p, const tarn_slab *slab,
                                                 const range *all, const tarn_row_ops *ops)
@@ -148,7 +162,7 @@ __attribute__((noinline)) static void run_boxes(const tarn_problem *p, const tar
     _Alignas(ALIGNMENT) char winners[FOUND_BYTES];
     int64_t size[TARN_MAX_SPATIAL], lanes;
     found_box b = {.planes = 1, .winners = winners, .engine = tarn_engine_forward};
-    if (!cut_boxes(p, ops->vector_bytes, size, &lanes)) {
+    if (!cut_boxes(p, ops, size, &lanes)) {
         tarn_find_huge(p, slab, all, winners, ops);
         return;
     }
@@ -386,8 +400,8 @@ void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t, int64_t beg
 {
     tarn_slab slab;
     int64_t size[TARN_MAX_SPATIAL], lanes;
-    if (p->axis[p->spatial - 1].window_step > MOST_CHAINS &&
-        !cut_boxes(p, ops->vector_bytes, size, &lanes)) {
+    if ((p->skips || p->axis[p->spatial - 1].window_step > MOST_CHAINS) &&
+        !cut_boxes(p, ops, size, &lanes)) {
         tarn_spec(p, t, begin, end);
         return;
     }

@@ -19,9 +19,20 @@ range tarn_windows_of_cells(const tarn_axis *axis, range cells);
 /* The axis of some windows alone, with the cells that they read, from *cell on. */
 tarn_axis tarn_axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell);
 
+/* Cells of boxes that have at most so many windows and cells, and lanes, of those there are; a
+ * vector has `vector` lanes. Rows are to be `longer` than other axes. False if there is no such
+ * box. */
+bool tarn_cut_cells(const tarn_problem *p, int64_t windows, int64_t cells, int64_t vector,
+                    double longer, int64_t *size, int64_t *lanes);
+
 /* Finds the winners of a box of windows, which lie densely. */
 void tarn_find_box(const tarn_problem *p, char *const *base, const found_box *b,
                    const tarn_row_ops *ops);
+
+/* Winners of all windows of a problem that skips, by that engine where nothing is skipped. The
+ * problem is the same in the end. skipping.c */
+void tarn_find_counted(tarn_problem *p, const tarn_tensors *tensors, tarn_engine *engine,
+                       const tarn_row_ops *ops);
 
 /* The gradients of some cells of a slab; `room` is of FOUND_BYTES. At most MOST_CHAINS windows lie
  * between two that have cells in common. */
