@@ -57,6 +57,28 @@ static bool wide_means_accept(const tarn_problem *problem, tarn_pass pass)
            !problem->skips && taps_of(problem) <= MOST_TAPS;
 }
 
+/* Of integers of 32 bits or less, in windows of two neighbours side by side, and one row, 2 or 4;
+ * none reaches out of x. */
+static bool halves_accept(const tarn_problem *problem, tarn_pass pass)
+{
+    const int last = problem->spatial - 1;
+    const tarn_axis *columns = &problem->axis[last];
+    const int64_t taps = taps_of(problem);
+    if (problem->op != TARN_AVG || pass != TARN_FORWARD || is_floating(problem->dtype) ||
+        problem->dtype >= TARN_I64 || problem->skips || last == 0 || problem->lanes > 1 ||
+        taps > 2 * MOST_HALVED || (problem->divisor > 0 && problem->divisor != taps) ||
+        columns->kernel != 2 || columns->stride != 2 || columns->dilation != 1 ||
+        problem->stride[TARN_X][last] != 1 || problem->stride[TARN_Y][last] != 1)
+        return false;
+    for (int a = 0; a <= last; a++) {
+        const tarn_axis *axis = &problem->axis[a];
+        if (axis->adaptive || axis->kernel > 2 || axis->lo > 0 ||
+            axis->size <= (axis->out - 1) * axis->stride + (axis->kernel - 1) * axis->dilation)
+            return false;
+    }
+    return true;
+}
+
 /* Counts of taps are sums of f32; the engine runs others, which take more of the stack for each
  * axis. */
 static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
@@ -509,6 +531,8 @@ static choice choose_engine(const tarn_problem *problem, tarn_pass pass, int64_t
             return (choice){ENGINE_BACKWARD_WINNERS, "to winners that were saved"};
         return choose_forward(problem, pass, vector);
     case TARN_AVG:
+        if (halves_accept(problem, pass))
+            return (choice){ENGINE_HALVES, "pairs of neighbours, added in integers"};
         if (wide_means_accept(problem, pass))
             return (choice){ENGINE_WIDE_MEANS, "rows of small numbers, windows of large ones"};
         if (!means_are_exact(problem))

@@ -18,6 +18,7 @@ typedef enum {
     ENGINE_WEIGHTS,          /* smooth max and lp */
     ENGINE_SKIPPING,         /* max, min, avg where taps are skipped */
     ENGINE_WIDE_MEANS,       /* avg of 64-bit integers */
+    ENGINE_HALVES,           /* avg of pairs of integers */
     ENGINE_MODE              /* mode of few taps */
 } tarn_engine_id;
 

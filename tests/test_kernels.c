@@ -1609,6 +1609,13 @@ static void sweep_found(void)
         "avg a7,5 skip=1 bf16 2x40x33",     /* adaptive windows that overlap */
         "avg k40,40s1p39 skip=1 f32 1x4x5", /* cells of more windows than fit */
         "max k50,50s1p49 skip=1 f32 1x4x5",
+        "avg k2s2 u8 2x6x9x300", /* halves: rows longer and shorter than a vector */
+        "avg k2s2 ceil i8 3x8x38",
+        "avg d3 k2s2 u16 4x6x8x70",
+        "avg d3 k2s2 i16 2x4x6x18",
+        "avg d3 k1,2,2s1,2,2 i32 2x3x8x50",
+        "avg d3 k2,1,2s3,1,2 u32 5x3x12",
+        "avg d2 k1,2s1,2 i8 5x7x262",
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)

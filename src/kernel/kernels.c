@@ -106,6 +106,7 @@ void tarn_small(const tarn_problem *problem, const tarn_tensors *tensors, int64_
     ENGINE(family, weights, weight_ops, (NO_SMOOTH && NO_LP))                                      \
     ENGINE(family, skipping, row_ops, (NO_EXTREMES && NO_AVG))                                     \
     ENGINE(family, wide_means, row_ops, NO_AVG)                                                    \
+    ENGINE(family, halves, row_ops, NO_AVG)                                                        \
     ENGINE(family, mode, row_ops, NO_MODE)
 
 FAMILY(portable)

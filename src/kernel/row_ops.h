@@ -353,6 +353,13 @@ typedef struct tarn_row_ops {
     /* to[i] = from[i*step]. */
     void (*take[WIDTHS])(void *to, const void *from, int64_t step, int64_t n);
 
+    /* ---- Means of integers, by width, up to 32 bits ---- */
+
+    /* to[i] = the mean of from[0..k)[2i] and [2i + 1], half to even, k being 1, 2 or MOST_HALVED;
+     * `rows` times, whose first elements are that many bytes apart. */
+    void (*halves[WIDTHS])(char *to, int64_t to_step, const char *const *from, int64_t from_step,
+                           int k, bool is_signed, int64_t n, int64_t rows);
+
     /* ---- From and to the dtypes ---- */
 
     /* A row of keys; true if the row holds a NaN or a -0 (always false for integers and

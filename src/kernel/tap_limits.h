@@ -7,6 +7,7 @@
 enum {
     MOST_SMALL_TAPS = 32, /* of all windows: what vectors take no longer for */
     MOST_SMALL_SIDE = 4,  /* of a window whose taps are summed */
+    MOST_HALVED = 4,      /* rows of which pairs are averaged */
     MOST_MODE_TAPS = 125, /* of a window, each compared with all; counts of them fit a byte */
     MOST_PICKED = 64      /* stride of windows that slide and are picked: of more columns, few are
                              wanted */
