@@ -34,6 +34,7 @@ typedef struct tarn_problem {
     int64_t min_count;   /* 0 where nothing is skipped */
     char skipped[8];     /* the skipped value, as an element of the dtype */
     tarn_mean_part part; /* only among engines: skipping.c */
+    bool nested;         /* run by another engine, which takes a part of the stack */
 
     int spatial;
     tarn_axis axis[TARN_MAX_SPATIAL];

@@ -4,7 +4,9 @@
 #include "forward.h"
 #include "row_types.h"
 
-static tarn_engine_pass run_pass;
+static tarn_engine_pass run_pass, run_nested;
+static void run_in(char *arena, int64_t bytes, const tarn_problem *p, const tarn_tensors *t,
+                   int64_t begin, int64_t end, const tarn_row_ops *ops, int in, int out);
 static void run_slab(forward_state *s, int64_t lo, int64_t hi, int64_t planes);
 static void run_lines(forward_state *s, int64_t planes);
 static void run_box(forward_state *s, forward_box box, int64_t o_lo, int64_t o_hi);
@@ -19,7 +21,7 @@ static void flush_jobs(forward_state *s);
 void tarn_engine_forward(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                          const tarn_row_ops *ops)
 {
-    run_passes(run_pass, p, t, begin, end, ops);
+    run_passes(p->nested ? run_nested : run_pass, p, t, begin, end, ops);
 }
 
 /* ---- Plan ----------------------------------------------------------------------------------- */
@@ -110,7 +112,7 @@ static int64_t block_bytes(const forward_plan *plan)
     bool follow = p->stride[plan->in][p->spatial - 1] == p->lanes;
     int64_t outputs = max_i64(min_i64(axis->kernel, axis->out), LEAST_OUTPUTS);
     int64_t columns = columns_of(axis, outputs), rows = plan->codes ? 4 : 2;
-    int64_t room = columns < ARENA_BYTES / rows ? ARENA_BYTES / rows / columns : 0;
+    int64_t room = columns < plan->room / rows ? plan->room / rows / columns : 0;
     if (follow && is_native(plan) && p->lanes * plan->bytes <= room)
         return room;
     return max_i64(min_i64(room / 4 / LINE * LINE, SOME_CHANNELS), FEW_CHANNELS);
@@ -377,7 +379,7 @@ static bool set_tile_size(forward_plan *plan)
     enum { MOST_COLUMNS = 64 << 10 };
     int64_t n = min_i64(plan->columns->out, MOST_COLUMNS), columns = columns_of(plan->columns, n);
     int64_t rows = plan->across == ACROSS_TURNED ? plan->lanes : 1;
-    while (columns > MOST_COLUMNS || arena_bytes(plan, n, columns, rows) > ARENA_BYTES) {
+    while (columns > MOST_COLUMNS || arena_bytes(plan, n, columns, rows) > plan->room) {
         if (n == 1)
             return false;
         n = n > 16 ? n * 3 / 4 : n - 1;
@@ -397,7 +399,7 @@ static void set_batch(forward_plan *plan)
     if (plan->across == ACROSS_TURNED || plan->across == ACROSS_WIDE)
         return;
     rows = min_i64(max_i64(ENOUGH_BYTES / (plan->pitch * plan->bytes), 1), MOST_ROWS);
-    while (rows > 1 && arena_bytes(plan, n, columns, rows) > ARENA_BYTES)
+    while (rows > 1 && arena_bytes(plan, n, columns, rows) > plan->room)
         rows -= (rows + 7) / 8;
     arena_bytes(plan, n, columns, rows);
 }
@@ -411,9 +413,9 @@ static bool set_wide(forward_plan *plan, int64_t least)
     wide.picks = false;
     wide.writes_y = false;
     set_ring(&wide, false);
-    while (arena_bytes(&wide, 1, columns, 1) > ARENA_BYTES && columns > least)
+    while (arena_bytes(&wide, 1, columns, 1) > plan->room && columns > least)
         columns /= 2;
-    if (arena_bytes(&wide, 1, columns, 1) > ARENA_BYTES)
+    if (arena_bytes(&wide, 1, columns, 1) > plan->room)
         return false;
     *plan = wide;
     return true;
@@ -445,7 +447,8 @@ static bool set_box_axis(forward_plan *plan, int first)
     for (int a = p->spatial - 1; first >= 0 && a >= first; a--) {
         if (a <= plan->row_axis && !suits_boxes(plan, &p->axis[a]))
             return false;
-        if (first < plan->row_axis && stride[a] != follows)
+        bool follow = stride[a] == follows && (!p->skips || p->stride[TARN_X][a] == follows);
+        if (first < plan->row_axis && !follow)
             return false;
         follows *= p->axis[a].size;
     }
@@ -481,10 +484,10 @@ static void widen_boxes(forward_plan *plan)
         int64_t rows = before.batch_rows;
         if (!set_box_axis(plan, first))
             continue;
-        fits = arena_bytes(plan, n, columns, rows) <= ARENA_BYTES;
+        fits = arena_bytes(plan, n, columns, rows) <= plan->room;
         while (!fits && rows > plan->p->axis[row_axis].out && plan->across != ACROSS_TURNED) {
             rows -= (rows + 7) / 8;
-            fits = arena_bytes(plan, n, columns, rows) <= ARENA_BYTES;
+            fits = arena_bytes(plan, n, columns, rows) <= plan->room;
         }
     }
     if (!fits)
@@ -496,7 +499,7 @@ static void widen_boxes(forward_plan *plan)
     for (int a = 0; a <= row_axis; a++)
         planes /= plan->p->axis[a].out;
     for (plan->box_planes = max_i64(planes, 1);
-         arena_bytes(plan, n, columns, rows) > ARENA_BYTES && plan->box_planes > 1;)
+         arena_bytes(plan, n, columns, rows) > plan->room && plan->box_planes > 1;)
         plan->box_planes -= (plan->box_planes + 7) / 8;
 }
 
@@ -666,14 +669,31 @@ static void move_base(forward_state *s, char *const *base, int64_t lanes)
         s->base[k] = base[k] ? base[k] + lanes * s->plan.p->element_bytes[k] : NULL;
 }
 
-static void run_pass(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
-                     const tarn_row_ops *ops, int in, int out)
+__attribute__((noinline)) static void run_pass(const tarn_problem *p, const tarn_tensors *t,
+                                               int64_t begin, int64_t end, const tarn_row_ops *ops,
+                                               int in, int out)
 {
     _Alignas(64) char arena[ARENA_BYTES];
+    run_in(arena, ARENA_BYTES, p, t, begin, end, ops, in, out);
+}
+
+__attribute__((noinline)) static void run_nested(const tarn_problem *p, const tarn_tensors *t,
+                                                 int64_t begin, int64_t end,
+                                                 const tarn_row_ops *ops, int in, int out)
+{
+    _Alignas(64) char arena[LEAST_ARENA_BYTES];
+    run_in(arena, LEAST_ARENA_BYTES, p, t, begin, end, ops, in, out);
+}
+
+__attribute__((noinline)) static void run_in(char *arena, int64_t bytes, const tarn_problem *p,
+                                             const tarn_tensors *t, int64_t begin, int64_t end,
+                                             const tarn_row_ops *ops, int in, int out)
+{
     forward_state s;
     s.arena = arena;
     s.run_rows = 1;
-    s.plan = (forward_plan){.p = p, .widest = ops, .in = in, .group = p->lanes};
+    s.plan = (forward_plan){
+        .p = p, .widest = ops, .in = in, .group = p->lanes, .room = bytes};
     set_written(&s.plan, t, out);
     set_place_steps(&s.places, p, t->base[TARN_INDICES] != NULL);
     set_plan(&s.plan, t->base, false);

@@ -29,11 +29,12 @@
 #include "skipping.h"
 
 enum {
-    ARENA_BYTES = 30 << 10, /* all scratch rows */
-    MOST_LISTED = 16,       /* rows of one fold: MOST_SUMMED */
-    MOST_RING_ROWS = 32,    /* rows that are kept for the windows below */
-    MOST_JOBS = 64,         /* at least the lanes of a vector */
-    MOST_ROWS = 128         /* of output that are made together */
+    ARENA_BYTES = 30 << 10,       /* all scratch rows */
+    LEAST_ARENA_BYTES = 18 << 10, /* ... beside another engine */
+    MOST_LISTED = 16,             /* rows of one fold: MOST_SUMMED */
+    MOST_RING_ROWS = 32,          /* rows that are kept for the windows below */
+    MOST_JOBS = 64,               /* at least the lanes of a vector */
+    MOST_ROWS = 128               /* of output that are made together */
 };
 
 /* What is written, apart from means. */
@@ -57,6 +58,7 @@ typedef struct forward_row {
 /* What is computed, and in what: the same for all tiles. */
 typedef struct forward_plan {
     const tarn_problem *p;
+    int64_t room; /* bytes of the arena */
     const tarn_row_ops *widest, *ops; /* those allowed, and those used */
     const tarn_row_ops *write_ops;    /* ... on results: see narrowest() */
     int in;                           /* operands: X; for tangents of averages DX */

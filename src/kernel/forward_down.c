@@ -42,6 +42,14 @@ static const char *row_of_x(const forward_state *s)
     return row_of(s, s->plan.in);
 }
 
+/* Rows are read from so many planes behind, then. */
+static void move_planes(forward_state *s, int64_t planes)
+{
+    for (int k = 0; k < OPERANDS; k++)
+        if (s->base[k] && (k == TARN_X || k == TARN_DX))
+            s->base[k] += planes * plane_step(&s->plan, k) * s->plan.p->element_bytes[k];
+}
+
 /* Whether rows that are folded where they lie hold NaN or -0. */
 static bool is_odd_run(const forward_state *s, const char *from, int64_t rows, int64_t pitch)
 {
@@ -513,7 +521,6 @@ static bool planes_are_odd(forward_state *s, int64_t i, int64_t count, int64_t r
 static bool make_source(forward_state *s, const forward_box *box, int64_t count)
 {
     const forward_plan *plan = &s->plan;
-    char *base = s->base[plan->in];
     s->run_rows = count * box->entry_rows;
     const int64_t plane = s->run_rows * columns_of_x(s) * plan->bytes;
     s->odd = plan->sums_in_x && !can_sum_in_x(s);
@@ -521,9 +528,9 @@ static bool make_source(forward_state *s, const forward_box *box, int64_t count)
         fold_axis(s, plan->box_axis - 1, s->source);
     for (int64_t k = 0; k < box->planes && plan->box_axis == 0; k++) {
         convert_rows(s, s->run_rows, row_at(s->source, k * plane));
-        s->base[plan->in] += plane_step(plan, plan->in) * plan->p->element_bytes[plan->in];
+        move_planes(s, 1);
     }
-    s->base[plan->in] = base;
+    move_planes(s, plan->box_axis == 0 ? -box->planes : 0);
     s->run_rows = 1;
     return !s->odd;
 }
@@ -678,7 +685,6 @@ void tarn_forward_down_box(forward_state *s, int64_t group, int64_t groups, int6
 bool tarn_forward_down_lines(forward_state *s, int64_t planes, forward_row to)
 {
     const forward_plan *plan = &s->plan;
-    char *base = s->base[plan->in];
     const int64_t line = plane_step(plan, plan->in), n = columns_of_x(s), bytes = plan->bytes;
     if (s->lo >= s->hi || (plan->direct && is_odd_run(s, row_of_x(s), planes, line)))
         return false;
@@ -696,8 +702,8 @@ bool tarn_forward_down_lines(forward_state *s, int64_t planes, forward_row to)
         convert_rows(s, 1, row);
         if (row.codes)
             fold_rows(plan, row, &(forward_row){row.values, NULL}, 0, 0, 1, n);
-        s->base[plan->in] += line * plan->p->element_bytes[plan->in];
+        move_planes(s, 1);
     }
-    s->base[plan->in] = base;
+    move_planes(s, -planes);
     return !s->odd;
 }

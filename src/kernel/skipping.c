@@ -16,7 +16,7 @@
 #include "winners_found.h"
 
 enum {
-    SKIP_BYTES = 5 << 10,      /* of the stack, on which other engines run */
+    SKIP_BYTES = 8 << 10,      /* of the stack, on which other engines run */
     QUOTIENT_BYTES = 20 << 10, /* of theirs, for gradients */
     MOST_SKIP_LANES = 64,
     ROW_ELEMENTS = 256,
@@ -100,6 +100,7 @@ static void set_box(const skip_job *j, int written, tarn_problem *box, tarn_tens
     const tarn_problem *p = j->p;
     int64_t cell[TARN_MAX_SPATIAL], window[TARN_MAX_SPATIAL], step = length(j->lanes);
     *box = *p;
+    box->nested = true;
     box->lanes = step;
     for (int a = p->spatial - 1; a >= 0; step *= length(j->windows[a--])) {
         box->axis[a] = tarn_axis_of_windows(&p->axis[a], j->windows[a], &cell[a]);
@@ -621,6 +622,7 @@ __attribute__((noinline)) static void run_whole(const skip_job *j, tarn_engine *
                                                 int64_t end)
 {
     tarn_problem whole = *j->p;
+    whole.nested = true;
     whole.skips = j->clean ? SKIPS_NOTHING : whole.skips;
     engine(&whole, tensors, begin, end, j->ops);
 }
@@ -740,12 +742,10 @@ void tarn_engine_skipping(const tarn_problem *p, const tarn_tensors *tensors, in
     }
 }
 
-void tarn_find_counted(tarn_problem *p, const tarn_tensors *tensors, tarn_engine *engine,
-                       const tarn_row_ops *ops)
+/* All windows. */
+static skip_job job_of(const tarn_problem *p, const tarn_tensors *tensors)
 {
-    const tarn_skips skips = p->skips;
     skip_job j = {.p = p,
-                  .ops = ops,
                   .rule = tarn_rule_of_skipping(p),
                   .planes = p->planes,
                   .lanes = {0, p->lanes}};
@@ -753,10 +753,32 @@ void tarn_find_counted(tarn_problem *p, const tarn_tensors *tensors, tarn_engine
     for (int a = 0; a < p->spatial; a++)
         j.windows[a] = (range){0, p->axis[a].out};
     find_padding(&j);
-    j.clean = all_clean(&j);
-    p->skips = j.clean ? SKIPS_NOTHING : skips;
-    (j.clean ? engine : tarn_engine_forward)(p, tensors, 0, p->planes * p->axis[0].out, ops);
-    p->skips = skips;
-    if (!j.clean || j.lacking)
+    return j;
+}
+
+__attribute__((noinline)) static bool reads_clean(const tarn_problem *p, const tarn_tensors *t)
+{
+    const skip_job j = job_of(p, t);
+    return all_clean(&j);
+}
+
+__attribute__((noinline)) static void check_all(const tarn_problem *p, const tarn_tensors *t,
+                                                bool clean)
+{
+    skip_job j = job_of(p, t);
+    j.clean = clean;
+    if (!clean || j.lacking)
         for_rows(&j, check_winners);
+}
+
+void tarn_find_counted(tarn_problem *p, const tarn_tensors *tensors, tarn_engine *engine,
+                       const tarn_row_ops *ops)
+{
+    const tarn_skips skips = p->skips;
+    const bool clean = reads_clean(p, tensors);
+    p->skips = clean ? SKIPS_NOTHING : skips;
+    p->nested = true;
+    (clean ? engine : tarn_engine_forward)(p, tensors, 0, p->planes * p->axis[0].out, ops);
+    p->skips = skips;
+    check_all(p, tensors, clean);
 }
