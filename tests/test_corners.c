@@ -337,8 +337,8 @@ static void test_merged_axes(void)
         GOOD(tarn_plan_create(&plan, &pool, &x, NULL, &error));
         for (int operand = 0; operand < TARN_OPERANDS; operand++) {
             GOOD(tarn_plan_layout(plan, operand, &shaped[operand], &error));
-            shaped[operand] = tarn_view_dense(NULL, shaped[operand].dtype, 5,
-                                              shaped[operand].shape);
+            shaped[operand] =
+                tarn_view_dense(NULL, shaped[operand].dtype, 5, shaped[operand].shape);
             if (operand == k) {
                 shaped[operand].strides[1] = 200;
                 shaped[operand].strides[0] = 600;

@@ -57,8 +57,8 @@ static tarn_status load_and_compile(const char *text, accountant *a)
     tarn_options options = tarn_options_default();
     options.allocator = allocator;
     tarn_graph *graph;
-    tarn_status status = tarn_graph_load(&graph, text, strlen(text), resolve_product, NULL,
-                                         &allocator, &error);
+    tarn_status status =
+        tarn_graph_load(&graph, text, strlen(text), resolve_product, NULL, &allocator, &error);
     CHECK(!status == (graph != NULL), "a graph and an error");
     for (int mode = 0; mode < TARN_MODES && !status; mode++) {
         tarn_request request = {.mode = (tarn_mode)mode, .values = 1};

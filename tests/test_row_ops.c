@@ -2,32 +2,9 @@
  * guard pages. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "guarded.h"
-
-#include "kernel/row_ops.h"
+#include "row_families.h"
 
 #include <math.h>
-
-typedef struct {
-    const char *name;
-    const tarn_row_ops *ops;
-} family;
-
-static int find_families(family *found)
-{
-    int n = 0;
-    found[n++] = (family){"portable", &tarn_portable_row_ops};
-#if HAVE_AVX2
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2"))
-        found[n++] = (family){"avx2", &tarn_avx2_row_ops};
-#endif
-#if HAVE_AVX512
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
-        found[n++] = (family){"avx512", &tarn_avx512_row_ops};
-#endif
-    return n;
-}
 
 /* ---- Folds: the elements of cores, one by one ---- */
 

@@ -38,7 +38,7 @@ GROUPS = [
     ("src/spec/*", ["test_golden", "test_seeds", "test_corners", *SWEEPS[:13], "test_exact_sums", "test_exact_lp", "test_exact_smooth", "test_identities"]),
     ("src/graph/*", ["test_graph_corners", "test_graph_names", "replay_graph fuzz/corpus/graph", "test_graph_text", "test_graph_limits",
                      "test_graph", "test_exact_graph"]),
-    ("src/kernel/*", [*SWEEPS, "test_row_types", "test_row_ops"]),
+    ("src/kernel/*", [*SWEEPS, "test_row_types", "test_row_ops", "test_row_winners"]),
     ("src/piece.c src/skip.c", ["test_corners", "test_text", "test_pieces 2000", "test_kernels 1 skip", "test_errors", "test_pieces 20000",
                                 "test_kernels 1 pieces"]),
     ("src/text.c src/decimal.c", ["replay_problem fuzz/corpus/problem", "test_decimal", "test_text"]),

@@ -30,8 +30,8 @@ static void mark_differentiated(tarn_compiler *c)
 static bool derivative_needs_operands(const tarn_compiler *c, tarn_value v)
 {
     const tarn_node *node = node_of(c, v);
-    return c->diff[v] && (node->kind == NODE_CUSTOM ||
-                          (node->kind == NODE_POOL && !is_linear_pool(node)));
+    return c->diff[v] &&
+           (node->kind == NODE_CUSTOM || (node->kind == NODE_POOL && !is_linear_pool(node)));
 }
 
 static void mark_needed(tarn_compiler *c)

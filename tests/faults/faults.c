@@ -23,7 +23,7 @@
 
 static atomic_long calls, blocks;
 static long first = -1;
-static int other_reason; /* or 0 */
+static int other_reason;       /* or 0 */
 static bool forever, counting; /* from main() to exit(): not what runtimes do before and after */
 
 static void write_log(void)
