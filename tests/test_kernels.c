@@ -1570,35 +1570,23 @@ static void sweep_stack(void)
  * again; windows apart, behind others that lie in the padding. */
 static void sweep_found(void)
 {
+    enum { DEAR = 3 }; /* the first ones take long: some runs only */
     static const char *const problems[] = {
-        "max k3,3s2,2p6:2,0e3,2 i8 3x2x30",
-        "max k3,3s2,2p6:2,0e3,2 f32 3x2x30",
-        "max k2,2s1,2p3,0e2,3 f64 2x2x5x9",
-        "max k3,3s1,1p2:0,0e2,3 f64 2x5x156",
-        "max a3,900 f32 5x2",
-        "min a20,60 f32 2x23x128",
-        "max k16,1s1 i16 1x900x16x1 last",
-        "max k3s1p1 f16 1x5x7x9 last",
-        "avg d1 k2s5p3 f32 2x8x40 last",
-        "avg d2 k2s5p3 nopad f64 1x5x13x22 last",
-        "avg d1 k3s3p1 f16 3x20x31 last",
-        "avg d3 k2s2 ceil bf16 2x6x5x7x9 last",
+        "max k17s1p8 bf16 2x56x56", /* winners that the next plane has no room for */
         "max d8 global ties=all f64 3x3x3x3x3x3x3x3",
-        "max d1 k3s2 f32 1x2x5000 last",
-        "min d2 k3s2p1 f16 1x2x40x90 last",
         "max d3 k5s1p2e3 f32 1x8x20x20x12 last", /* channels that boxes must not cut */
-        "max k17s1p8 bf16 2x56x56",              /* winners that the next plane has no room for */
+        "max k3,3s2,2p6:2,0e3,2 i8 3x2x30", "max k3,3s2,2p6:2,0e3,2 f32 3x2x30",
+        "max k2,2s1,2p3,0e2,3 f64 2x2x5x9", "max k3,3s1,1p2:0,0e2,3 f64 2x5x156",
+        "max a3,900 f32 5x2", "min a20,60 f32 2x23x128", "max k16,1s1 i16 1x900x16x1 last",
+        "max k3s1p1 f16 1x5x7x9 last", "avg d1 k2s5p3 f32 2x8x40 last",
+        "avg d2 k2s5p3 nopad f64 1x5x13x22 last", "avg d1 k3s3p1 f16 3x20x31 last",
+        "avg d3 k2s2 ceil bf16 2x6x5x7x9 last", "max d1 k3s2 f32 1x2x5000 last",
+        "min d2 k3s2p1 f16 1x2x40x90 last",
         /* cells of so many windows that no buffer holds their winners */
-        "max k2400s1p2399 d1 f32 2x40",
-        "max k2400s1p4798e2 d1 f64 1x40",
-        "max k50,50s1p49 f32 1x4x5",
-        "min k50,50s1p49 bf16 2x4x5 last",
-        "max k14,14,14s1p13 f32 2x3x3",
-        "max k7,7,7,7s1p6 f16 2x2x2x2",
-        "max a90000 d1 f32 1x7",
-        /* winners that move on in gx, row by row and then along the last one */
-        "max k3s1p1 f32 6x5000",
-        "min k3s1p1 bf16 5x3x1700",
+        "max k2400s1p2399 d1 f32 2x40", "max k2400s1p4798e2 d1 f64 1x40",
+        "max k50,50s1p49 f32 1x4x5", "min k50,50s1p49 bf16 2x4x5 last",
+        "max k14,14,14s1p13 f32 2x3x3", "max k7,7,7,7s1p6 f16 2x2x2x2", "max a90000 d1 f32 1x7",
+        "max k3s1p1 f32 2x4200", /* winners that move on in gx, by rows and then along the last */
         "max k70000,70000s1p35000,35000 f32 2x2", /* more taps than 32 bits count */
         "avg global d2 skip=1 f32 4x500x3x3 last", /* more channels than are divided at once */
         "max k3s1p1 skip=1 min=2 bf16 2x40x50",    /* winners in gx, and cells at the end */
@@ -1619,7 +1607,7 @@ static void sweep_found(void)
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)
-        for (int run = 0; run < 4 * PATTERNS; run++) {
+        for (int run = 0; run < 4 * PATTERNS; run += n < DEAR ? 7 : 1) {
             test_case c = {.seed = (uint64_t)(run * 7919 + 1)};
             tarn_error error;
             CHECK(tarn_problem_parse(problems[n], &c.pool, &c.x, &error) == TARN_OK, "%s",

@@ -106,8 +106,11 @@ int parse_sliding(const module_state *state, PyObject *const *args, tarn_pool *p
 {
     if (parse_kind(args[OP], args[SPATIAL], pool))
         return -1;
-    pool->ceil_mode = PyObject_IsTrue(args[CEIL]);
-    pool->count_include_pad = PyObject_IsTrue(args[COUNT]);
+    int ceil = PyObject_IsTrue(args[CEIL]), count = ceil < 0 ? -1 : PyObject_IsTrue(args[COUNT]);
+    if (count < 0)
+        return -1;
+    pool->ceil_mode = ceil;
+    pool->count_include_pad = count;
     set_number(pool, PyFloat_AsDouble(args[NUMBER]));
     if (PyErr_Occurred() ||
         parse_window(pool, args[KERNEL], args[STRIDE], args[PADDING], args[DILATION]) ||
@@ -218,6 +221,8 @@ static PyObject *global(PyObject *module, PyObject *const *args, Py_ssize_t coun
         return NULL;
     tarn_pool pool = tarn_global_max_pool(spatial, !keeps);
     set_operator(&pool, PyLong_AsLong(args[0]));
+    if (PyErr_Occurred())
+        return NULL;
     set_number(&pool, PyFloat_AsDouble(args[5]));
     if (PyErr_Occurred() || parse_ties(args[4], &pool.ties) || parse_skip(args[6], args[7], &pool))
         return NULL;

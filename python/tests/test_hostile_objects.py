@@ -140,3 +140,28 @@ def test_drawings_and_names_grow_with_the_graph():
     assert lengths[1] < 2.2 * lengths[0]
     text = chain(4000, lambda k: "a" * 50 + format(k, "012b").translate({48: "a", 49: "q"}))
     assert tarn.Graph.load(text).save().count("\n") == text.count("\n")
+
+
+class Failing:
+    """Fails at whatever it is asked for, each time in another way."""
+
+    def __bool__(self):
+        raise LookupError("truth")
+
+    def __float__(self):
+        raise ZeroDivisionError("number")
+
+    __index__ = __float__
+
+
+def test_an_error_is_not_lost_behind_another():
+    """The first one ends a call: nothing else is asked then."""
+    x, bad = numpy.zeros((1, 4, 4)), Failing()
+    sliding = [2, x, 2, None, 0, 1, bad, bad, None, bad, None, None, False, None]
+    for call in [lambda: tarn.lp_pool1d(x, bad, 2, ceil_mode=bad), lambda: _core.sliding(_core.LP, *sliding),
+                 lambda: _core.sliding(_core.LP, *sliding[:6], False, *sliding[7:]),
+                 lambda: _core.global_(_core.LP, 2, x, bad, "first", bad, None, None, None)]:
+        with pytest.raises(LookupError, match="truth"):
+            call()
+    with pytest.raises(ZeroDivisionError, match="number"):
+        _core.global_(bad, 2, x, True, "first", bad, None, None, None)

@@ -745,9 +745,8 @@ static void set_axis(mean_axis *a, const tarn_axis *axis, int64_t taps)
     a->clipped = axis->out <= 2 && axis->kernel > 1;
     a->period = axis->adaptive || a->clipped ? 0 : axis->stride;
     a->gap = axis->adaptive || a->clipped ? 1 : axis->window_step;
-    a->longest = !axis->adaptive                    ? (axis->kernel - 1) / axis->tap_step + 1
-                 : axis->whole % axis->windows == 0 ? 1
-                                                    : axis->windows / axis->whole + 2;
+    a->longest = axis->adaptive ? axis->windows / axis->whole + 2
+                                : (axis->kernel - 1) / axis->tap_step + 1;
     if (a->clipped)
         a->longest = min_i64(a->longest, axis->out);
     a->tile = a->hi = axis->size;

@@ -345,8 +345,7 @@ static void sum_of_axis(forward_state *s, int axis, const tarn_span *taps, int64
         return;
     }
     int64_t half = split_point(k);
-    bool left = taps->lo < tap + half && taps->hi > tap,
-         right = taps->hi > tap + half && taps->lo < tap + k;
+    bool left = taps->lo < tap + half, right = taps->hi > tap + half;
     if (left && right) {
         rows[0] = forward_take(s);
         rows[1] = forward_take(s);

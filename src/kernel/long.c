@@ -63,8 +63,7 @@ void tarn_engine_long(const tarn_problem *p, const tarn_tensors *t, int64_t begi
 static bool is_whole(const tarn_axis *axis)
 {
     tarn_span taps = window_taps(axis, 0);
-    return axis->out == 1 && taps.n == axis->size && taps.hi - taps.lo == taps.n &&
-           (taps.step == 1 || taps.n == 1);
+    return axis->out == 1 && taps.n == axis->size && taps.hi - taps.lo == taps.n;
 }
 
 static void set_runs(long_state *s)
@@ -289,8 +288,7 @@ static void sum_list(const long_state *s, int64_t column, int64_t k, char *to)
         return;
     }
     int64_t half = split_point(k);
-    bool left = taps->lo < column + half && taps->hi > column,
-         right = taps->hi > column + half && taps->lo < column + k;
+    bool left = taps->lo < column + half, right = taps->hi > column + half;
     if (left)
         sum_list(s, column, half, to);
     if (right)

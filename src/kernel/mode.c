@@ -137,11 +137,9 @@ static void write_slab(mode_job *j)
 
 /* ---- Preparation ---------------------------------------------------------------------------- */
 
-/* Adaptive windows are even if their number divides that of cells. */
+/* Adaptive windows that are even have become sliding ones. */
 static even_windows find_even(const tarn_axis *axis)
 {
-    if (axis->adaptive && axis->whole % axis->windows == 0)
-        return (even_windows){0, axis->out, adaptive_start(axis, 0), axis->whole / axis->windows};
     int64_t room = axis->size + axis->lo - ((axis->kernel - 1) * axis->dilation + 1);
     if (axis->adaptive || room < 0)
         return (even_windows){0};
