@@ -15,8 +15,7 @@ static bool numbers_fit(const tarn_problem *p)
             return false;
         taps *= p->axis[a].kernel;
     }
-    return p->element_bytes[OPERAND_SAVED] < 8 &&
-           taps <= MOST / (p->axis[last].adaptive ? 1 : p->axis[last].dilation);
+    return taps <= MOST / (p->axis[last].adaptive ? 1 : p->axis[last].dilation);
 }
 
 /* ---- The way that takes least, in about nanoseconds for each window and channel ------------- */
