@@ -205,35 +205,49 @@ static void check_ask_pixels(rng *r, const family *f, int dtype)
           "%s asks for %d pixels of %d, dtype %d", f->name, (int)n, (int)channels, dtype);
 }
 
+enum { TERMS = 9, APART = 20 };
+
+/* Winners and gradients of so many windows. */
+static void draw_windows(rng *r, bool wide, int64_t windows, char **winners, char **gy)
+{
+    int64_t size = wide ? 8 : 4;
+    *winners = poisoned(r, 0, windows * size + SCRATCH_SLACK);
+    *gy = poisoned(r, 1, windows * size + SCRATCH_SLACK);
+    for (int64_t i = 0; i < windows; i++) {
+        put_integer(*winners + i * size, (uint64_t)rng_range(r, 0, 3), size);
+        put_sum(wide, *gy, i, random_number(r, true));
+    }
+}
+
+/* The gradient of a window, if a tap won it. */
+static double won(bool wide, const char *winners, const char *gy, int64_t at, int64_t tap)
+{
+    int64_t size = wide ? 8 : 4;
+    char wanted[8];
+    put_integer(wanted, (uint64_t)tap, size);
+    return memcmp(winners + at * size, wanted, (size_t)size) == 0 ? get_sum(wide, gy, at) : 0.0;
+}
+
 static void check_ask_windows(rng *r, const family *f, bool wide)
 {
-    enum { TERMS = 9, APART = 20 };
     int64_t n = rng_range(r, 1, 100), size = wide ? 8 : 4, count = rng_range(r, 0, TERMS);
-    int64_t cells = n + APART, more = lanes_of(f, wide);
     tarn_asked_term terms[TERMS];
-    char *winners = poisoned(r, 0, cells * size + SCRATCH_SLACK);
-    char *gy = poisoned(r, 1, cells * size + SCRATCH_SLACK),
-         *to = poisoned(r, 2, (n + more) * size);
-    for (int64_t i = 0; i < cells; i++) {
-        int64_t winner = rng_range(r, 0, 3);
-        put_integer(winners + i * size, (uint64_t)winner, size);
-        put_sum(wide, gy, i, random_number(r, true));
-    }
+    char *winners, *gy, *to = poisoned(r, 2, (n + lanes_of(f, wide)) * size);
+    draw_windows(r, wide, n + APART, &winners, &gy);
     for (int64_t k = 0; k < count; k++)
-        terms[k] = (tarn_asked_term){rng_range(r, 0, APART), (int32_t)rng_range(r, 0, 3),
-                                     k + 1 == count || rng_next(r) % 3 == 0};
+        terms[k] =
+            (tarn_asked_term){rng_range(r, 0, APART), (int32_t)rng_range(r, 0, 3),
+                              k + 1 == count ? ASKED_SUMS : (int32_t)rng_range(r, 0, ASKED_SUMS)};
     f->ops->ask_windows[wide](to, winners, gy, terms, count, n);
     bool good = true;
     for (int64_t i = 0; i < n; i++) {
-        double total = 0, sum = 0;
+        double total = 0, plane = 0, sum = 0;
         for (int64_t k = 0; k < count; k++) {
-            char wanted[8];
-            int64_t at = i + terms[k].offset;
-            put_integer(wanted, (uint64_t)terms[k].tap, size);
-            bool won = memcmp(winners + at * size, wanted, (size_t)size) == 0;
-            sum = add(wide, sum, won ? get_sum(wide, gy, at) : 0.0);
-            if (terms[k].ends)
-                total = add(wide, total, sum), sum = 0;
+            sum = add(wide, sum, won(wide, winners, gy, i + terms[k].offset, terms[k].tap));
+            if (terms[k].ends > 0)
+                plane = add(wide, plane, sum), sum = 0;
+            if (terms[k].ends > 1)
+                total = add(wide, total, plane), plane = 0;
         }
         good &= same_bits(wide, total, get_sum(wide, to, i));
     }
@@ -241,35 +255,72 @@ static void check_ask_windows(rng *r, const family *f, bool wide)
           (int)size);
 }
 
-/* ---- Sums side by side ---- */
-
-static void check_pairs_and_sums(rng *r, const family *f, bool wide)
+/* Cells that pick their windows out of vectors of them. */
+static void check_pick_windows(rng *r, const family *f, bool wide)
 {
-    int64_t n = rng_range(r, 1, 70), size = wide ? 8 : 4, more = lanes_of(f, wide);
-    char *left = poisoned(r, 0, n * size + SCRATCH_SLACK),
-         *right = poisoned(r, 1, n * size + SCRATCH_SLACK);
-    char *to = poisoned(r, 2, 2 * (n + more) * size);
-    for (int64_t i = 0; i < n; i++) {
-        put_sum(wide, left, i, random_number(r, true));
-        put_sum(wide, right, i, random_number(r, true));
+    enum { PATTERNS = 3, COLUMNS = 3, LANES = 16, MOST = PATTERNS * COLUMNS * LANES };
+    int64_t n = rng_range(r, 1, 100), size = wide ? 8 : 4, lanes = lanes_of(f, wide);
+    int64_t count = rng_range(r, 1, 4), base[PATTERNS * COLUMNS], pick[MOST], tap[MOST];
+    char picks[MOST * 8], taps[MOST * 8];
+    tarn_asked_term terms[TERMS];
+    tarn_asked_patterns by = {.count = rng_range(r, 1, PATTERNS),
+                              .columns = rng_range(r, 1, COLUMNS),
+                              .step = rng_range(r, 0, 9),
+                              .base = base,
+                              .picks = picks,
+                              .taps = taps};
+    char *winners, *gy, *to = poisoned(r, 2, (n + lanes) * size);
+    draw_windows(r, wide, 10 * 25 + 2 * APART + LANES, &winners, &gy);
+    for (int64_t m = 0; m < by.count * by.columns; m++)
+        base[m] = rng_range(r, 0, APART);
+    for (int64_t m = 0; m < by.count * by.columns * lanes; m++) {
+        pick[m] = rng_range(r, 0, lanes - 1);
+        tap[m] = rng_range(r, 0, 2);
+        put_integer(picks + m * size, (uint64_t)pick[m], size);
+        put_integer(taps + m * size, (uint64_t)tap[m], size);
     }
-    f->ops->join_pairs[wide](to, left, right, n);
+    for (int64_t k = 0; k < count; k++)
+        terms[k] = (tarn_asked_term){rng_range(r, 0, APART), (int32_t)rng_range(r, 0, 1),
+                                     k + 1 == count || rng_next(r) % 2 ? ASKED_SUMS : 0};
+    f->ops->pick_windows[wide](to, winners, gy, &by, terms, count, n);
     bool good = true;
-    for (int64_t i = 0; i < n; i++)
-        good &= same_bits(wide, get_sum(wide, to, 2 * i), get_sum(wide, left, i)) &&
-                same_bits(wide, get_sum(wide, to, 2 * i + 1), get_sum(wide, right, i));
-    CHECK(good, "%s joins %d pairs", f->name, (int)n);
+    for (int64_t i = 0; i < n; i++) {
+        double total = 0, plane = 0;
+        int64_t vector = i / lanes % by.count, ahead = i / lanes / by.count * by.step;
+        for (int64_t k = 0; k < count; k++) {
+            double sum = 0;
+            for (int64_t m = vector * by.columns; m < (vector + 1) * by.columns; m++) {
+                int64_t lane = m * lanes + i % lanes;
+                int64_t at = base[m] + ahead + terms[k].offset + pick[lane];
+                sum = add(wide, sum, won(wide, winners, gy, at, tap[lane] + terms[k].tap));
+            }
+            plane = add(wide, plane, sum);
+            if (terms[k].ends > 0)
+                total = add(wide, total, plane), plane = 0;
+        }
+        good &= same_bits(wide, total, get_sum(wide, to, i));
+    }
+    CHECK(good, "%s picks windows for %d cells of %d bytes, %d columns, %d rows", f->name, (int)n,
+          (int)size, (int)by.columns, (int)count);
+}
 
+/* ---- Sums ---- */
+
+static void check_sums(rng *r, const family *f, bool wide)
+{
+    int64_t n = rng_range(r, 1, 70), size = wide ? 8 : 4;
     static char expected[ROOM];
-    to = poisoned(r, 2, n * size);
-    const char *exactly = memcpy(poisoned(r, 3, n * size), left, (size_t)(n * size));
-    memcpy(to, right, (size_t)(n * size));
-    memcpy(expected, memory[2].begin, memory[2].capacity);
+    char *to = poisoned(r, 0, n * size), *more = poisoned(r, 1, n * size);
+    for (int64_t i = 0; i < n; i++) {
+        put_sum(wide, to, i, random_number(r, true));
+        put_sum(wide, more, i, random_number(r, true));
+    }
+    memcpy(expected, memory[0].begin, memory[0].capacity);
     for (int64_t i = 0; i < n; i++)
-        put_sum(wide, expected + (to - memory[2].begin), i,
-                add(wide, get_sum(wide, right, i), get_sum(wide, left, i)));
-    f->ops->add_sums[wide](to, exactly, n);
-    CHECK(memcmp(expected, memory[2].begin, memory[2].capacity) == 0, "%s adds %d sums", f->name,
+        put_sum(wide, expected + (to - memory[0].begin), i,
+                add(wide, get_sum(wide, to, i), get_sum(wide, more, i)));
+    f->ops->add_sums[wide](to, more, n);
+    CHECK(memcmp(expected, memory[0].begin, memory[0].capacity) == 0, "%s adds %d sums", f->name,
           (int)n);
 }
 
@@ -513,7 +564,9 @@ static void test_family(const family *f)
         check_winners(&r, f, wide);
         check_ask_pixels(&r, f, k % (TARN_BF16 + 1));
         check_ask_windows(&r, f, wide);
-        check_pairs_and_sums(&r, f, wide);
+        if (f->ops->pick_windows[wide])
+            check_pick_windows(&r, f, wide);
+        check_sums(&r, f, wide);
         check_tame(&r, f, wide);
         check_places(&r, f, wide);
         check_runs(&r, f, wide);
