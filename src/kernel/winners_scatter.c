@@ -851,7 +851,8 @@ static bool cut_tile(scatter_job *j)
             j->pixel = ceil_div(j->pixel, 2);
         } else {
             const tarn_axis *axis = &j->axis[best];
-            int64_t size = ceil_div(j->size[best], 2), stride = axis->stride;
+            int64_t size = ceil_div(j->size[best], 2);
+            int64_t stride = axis->adaptive ? 1 : axis->stride; /* which has none */
             int64_t most_cells =
                 (MOST_WINDOWS / min_i64(j->pixel, CHANNELS_TOGETHER) - 2) * stride -
                 extent_of(axis);
