@@ -77,13 +77,6 @@ static int64_t columns_of(const tarn_axis *axis)
     return (axis->kernel - 1) / axis->tap_step + 1;
 }
 
-/* Whether the windows of a vector of cells lie in a vector: by other dilations cells of different
- * phases have windows that lie apart. */
-static bool neighbours_are_near(const tarn_axis *axis)
-{
-    return axis->dilation == 1 || axis->tap_step == 1;
-}
-
 /* Vectors of cells after which patterns repeat. */
 static int64_t patterns_of(const tarn_problem *p, int64_t lanes)
 {
@@ -117,7 +110,7 @@ bool tarn_cells_can_ask(const tarn_problem *p, const tarn_row_ops *ops)
     return summed <= ASKED_SUMS && terms <= MOST_TERMS && phases <= MOST_PHASES &&
            least * window_bytes(p) <= BOX_BYTES &&
            (last->stride == 1 ||
-            (ops->pick_windows[0] && neighbours_are_near(last) &&
+            (ops->pick_windows[0] && (last->dilation == 1 || last->tap_step == 1) && /* are near */
              patterns_of(p, lanes) * columns_of(last) <= MOST_PATTERNS));
 }
 
@@ -173,10 +166,10 @@ static void list_terms(asked_job *j)
             if (before)
                 before->ends = ending_sums(j, axes, number, tap);
             before = &j->terms[n++];
-            *before = (tarn_asked_term){
-                .offset = -offset,
-                .tap = (int32_t)(picks ? tap * j->axis[j->last].kernel : tap),
-                .ends = ASKED_SUMS};
+            *before =
+                (tarn_asked_term){.offset = -offset,
+                                  .tap = (int32_t)(picks ? tap * j->axis[j->last].kernel : tap),
+                                  .ends = ASKED_SUMS};
             number = tap;
         }
     }
