@@ -53,7 +53,8 @@ if __name__ == "torch_suites":  # as a plugin of pytest, before any test is coll
         context = tarn.torch.patch()
         context.__enter__()
     from torch.testing._internal import common_device_type, common_utils
-    common_utils.parse_cmd_line_args()  # as PyTorch's conftest.py: test_jit.py wants to know its executor
+    # As PyTorch's conftest.py: test_jit.py wants to know its executor. Older versions do it when imported.
+    getattr(common_utils, "parse_cmd_line_args", lambda: None)()
     common_device_type.ops.__init__ = only_pools(common_device_type.ops.__init__)
 
 

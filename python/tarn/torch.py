@@ -35,7 +35,7 @@ from .functional import _unpooled_sizes, _window_taps
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _transforms_are_active = torch._C._are_functorch_transforms_active
-_is_compiling = torch.compiler.is_compiling
+_is_compiling = torch.compiler.is_dynamo_compiling  # A quick question; what else traces is seen by the core.
 _compiler_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # PyTorch 2.7
 _sliding, _adaptive = _core.torch_sliding, _core.torch_adaptive
 _is_plain = _core.torch_is_plain
@@ -708,7 +708,7 @@ def _slide(function, arguments, op, ndim, x, window, return_indices=False):
     """A sliding pool by the operators, unless somebody overrides the function."""
     if has_torch_function_unary(x):
         return handle_torch_function(function, (x,), x, *arguments)
-    if _is_compiling():
+    if torch.compiler.is_compiling():
         op, ndim, window = _settled((op, ndim, window))
     return _run(x, ndim, _sliding_text(op, ndim, *window), return_indices)
 
