@@ -462,10 +462,12 @@ static bool set_box_axis(forward_plan *plan, int first)
  * they are folded over other axes. */
 static bool boxes_read_again(const forward_plan *plan)
 {
+    if (plan->row_axis < 0 || plan->source_rows == 0)
+        return false;
     const tarn_axis *axis = &plan->p->axis[plan->row_axis];
     const int64_t windows = plan->box_windows, extent = (axis->kernel - 1) * axis->dilation + 1;
     const int64_t most = plan->box_axis > 0 ? 2 : 4;
-    return plan->source_rows > 0 && windows < axis->out && extent <= MOST_RING_ROWS &&
+    return windows < axis->out && extent <= MOST_RING_ROWS &&
            (axis->adaptive ||
             (windows - 1) * axis->stride + extent >= most * windows * axis->stride);
 }

@@ -316,23 +316,22 @@ static void load_rows(const asked_job *j, int operand, const int64_t *first, cha
     } while (advance(at, j->loaded, j->last - 1));
 }
 
-/* Loads the windows of the box that exist, if any. Others are marked, if they are others than
- * before. */
+/* Loads the windows that read the box, if any. Others are marked, if they are others than before. */
 static bool load_windows(asked_job *j, const range *strides)
 {
     int64_t first[AXES];
-    range exist[AXES];
+    range read[AXES];
     for (int a = 0; a <= j->last; a++) {
         first[a] = strides[a].lo - j->back[a];
-        exist[a].lo = max_i64(-first[a], 0);
-        exist[a].hi = min_i64(strides[a].hi, j->axis[a].out) - first[a];
-        if (length(exist[a]) <= 0)
+        range windows = tarn_windows_reading(&j->axis[a], j->cells[a]);
+        read[a] = (range){windows.lo - first[a], windows.hi - first[a]};
+        if (length(read[a]) <= 0)
             return false;
     }
-    size_t bytes = (size_t)(j->last + 1) * sizeof exist[0];
-    if (memcmp(j->loaded, exist, bytes) != 0)
+    size_t bytes = (size_t)(j->last + 1) * sizeof read[0];
+    if (memcmp(j->loaded, read, bytes) != 0)
         memset(j->winners, 0xff, (size_t)(j->size * j->sum_bytes));
-    memcpy(j->loaded, exist, bytes);
+    memcpy(j->loaded, read, bytes);
     load_rows(j, OPERAND_SAVED, first, j->winners);
     load_rows(j, TARN_GY, first, j->gradients);
     return true;

@@ -113,7 +113,7 @@ static bool box_fits(const tarn_problem *p, const int64_t *size, int64_t most_wi
         int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->windows, axis->whole) + 1
                                       : (size[a] + extent_of(axis) - 2) / axis->stride + 2;
         windows *= min_i64(min_i64(most, axis->out), most_windows + 1);
-        cells *= min_i64(size[a], most_cells + 1);
+        cells *= size[a];
     }
     return windows <= most_windows && cells <= most_cells;
 }
