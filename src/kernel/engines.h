@@ -61,7 +61,7 @@ void tarn_backward_mean_in(char *scratch, int64_t bytes, const tarn_problem *pro
                            const tarn_row_ops *ops);
 tarn_engine
     tarn_engine_backward_winners;   /* max, min, rule `first`: VJP from saved winners, and from x */
-tarn_engine tarn_engine_skipping;   /* max, min, avg with skipped taps: all but gradients of extremes */
+tarn_engine tarn_engine_skipping;   /* max, min, avg with skipped taps, no gradients of extremes */
 tarn_engine tarn_engine_wide_means; /* avg of 64-bit integers: forward */
 tarn_engine tarn_engine_halves;     /* avg of pairs of integers: forward */
 tarn_engine tarn_engine_mode;       /* mode of integers, of few taps */

@@ -316,7 +316,7 @@ static void load_rows(const asked_job *j, int operand, const int64_t *first, cha
     } while (advance(at, j->loaded, j->last - 1));
 }
 
-/* Loads the windows that read the box, if any. Others are marked, if they are others than before. */
+/* Loads the windows that read the box, if any. Others are marked, unless they are as before. */
 static bool load_windows(asked_job *j, const range *strides)
 {
     int64_t first[AXES];

@@ -946,7 +946,7 @@ static void set_cells(scatter_job *j, int a, range cells)
     const tarn_axis *axis = &j->axis[a];
     j->begin[a] = cells.lo;
     j->all[a] = cells;
-    if (!axis->adaptive)
+    if (!axis->adaptive && axis->stride < length(cells))
         j->all[a].lo = floor_div(cells.lo + axis->lo, axis->stride) * axis->stride - axis->lo;
 }
 
