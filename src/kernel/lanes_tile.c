@@ -586,8 +586,8 @@ static void fold_means(lanes_state *s, const int64_t *o)
     }
 }
 
-/* A row's sums become means, to be turned back. Windows of a run have the same divisor, but for those
- * of bands of a line. */
+/* A row's sums become means, to be turned back. Windows of a run have the same divisor, but for
+ * those of bands of a line. */
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
 {
     const lanes_plan *plan = s->plan;
