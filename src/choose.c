@@ -468,8 +468,8 @@ static work work_of_runs(const load *l)
                    [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds, fitted to the times of 780 random problems with vectors of 32 and 64 bytes (Zen 5): of
- * rows, lanes and runs, as each names its work; of values, codes and sums. Last, rows of dense
+/* Nanoseconds, fitted to the times of 780 random problems with vectors of 32 and 64 bytes (Zen 5),
+ * of rows, lanes and runs, as each names its work; of values, codes and sums. Last, rows of dense
  * planes. */
 static const float prices[][KINDS][MOST_WORK] = {
     {{140, 7.5f, 0.73f, 1.2f, 0.67f, 0.69f, 2.4f, 0.32f, 0.74f, 0.54f, 2.8f},
