@@ -444,6 +444,7 @@ static work work_of_lanes(const load *l)
         least = windows * (taps + 2 * cells);
         const double turns = turns_of(l, v);
         w = (work){{[PLAN] = 1, [TURNED_VECTOR] = windows * (double)p->lanes * turns}};
+        w.times[ROW] = p->spatial > 1 ? windows / (double)p->axis[p->spatial - 1].out : 0;
         w.times[TURNED_TAP] = windows * taps;
         w.times[banded ? LINE + min_i64(p->spatial - 1, 2) : TURN] = windows * cells * turns;
     }
@@ -472,16 +473,16 @@ static work work_of_runs(const load *l)
  * of rows, lanes and runs, as each names its work; of values, codes and sums. Last, rows of dense
  * planes. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{140, 7.5f, 0.73f, 1.2f, 0.67f, 0.69f, 2.4f, 0.32f, 0.74f, 0.54f, 2.8f},
-     {400, 7, 1.2f, 2, 1.1f, 1.9f, 4, 0.38f, 0.76f, 0.65f, 2},
-     {340, 4.2f, 0.72f, 1.1f, 0.79f, 0.87f, 3.1f, 0.84f, 0.3f, 0.48f, 3.5f}},
-    {{26, 52, 0.51f, 1900, 0.24f, 0.4f, 0.17f, 0.24f, 0.47f, 0.32f, 0.59f},
-     {23, 120, 0.64f, 1800, 0.6f, 0.55f, 0.21f, 0.28f, 0.42f, 1.2f, 0.63f},
-     {160, 45, 0.63f, 2000, 0.29f, 0.46f, 0.2f, 0.8f, 0.86f, 0.36f, 0.78f}},
-    {{0, 17, 15, 0.39f}, {0, 30, 15, 0.45f}, {0, 28, 28, 0.89f}},
-    {{450, 1, 0.36f, 0.29f, 0.65f, 1.7f, 0.46f, 0.55f, 0.23f, 0.31f},
-     {510, 2.1f, 0.7f, 1.3f, 1.2f, 2.7f, 2.5f, 0.62f, 0.42f, 0.55f},
-     {340, 2.8f, 0.28f, 0.46f, 0.48f, 0.61f, 0.69f, 1.5f, 0.32f, 0.42f}},
+    {{140, 7.4f, 0.75f, 1.1f, 0.75f, 1.9f, 2.4f, 0.32f, 0.64f, 0.52f, 2.8f},
+     {400, 7.1f, 0.96f, 2, 1.2f, 3.6f, 4, 0.39f, 0.84f, 0.65f, 1.9f},
+     {340, 4.2f, 0.73f, 1.1f, 0.78f, 0.87f, 3.1f, 0.84f, 0.3f, 0.48f, 3.5f}},
+    {{27, 54, 0.53f, 2600, 0.23f, 0.36f, 0.15f, 0.24f, 0.48f, 0.32f, 0.59f},
+     {23, 71, 0.84f, 1800, 0.57f, 0.47f, 0.19f, 0.31f, 0.42f, 1.2f, 0.63f},
+     {160, 50, 0.63f, 2000, 0.33f, 0.39f, 0.17f, 0.8f, 0.82f, 0.35f, 0.78f}},
+    {{0, 17, 15, 0.39f}, {0, 30, 15, 0.45f}, {0, 27, 28, 1.2f}},
+    {{440, 1.1f, 0.56f, 0.53f, 0.56f, 1.7f, 1.8f, 0.69f, 0.46f, 0.32f},
+     {510, 2.3f, 0.67f, 1.2f, 1.2f, 2.8f, 2.5f, 0.63f, 0.43f, 0.55f},
+     {340, 2.9f, 0.3f, 0.58f, 0.41f, 0.61f, 0.69f, 1.2f, 0.37f, 0.53f}},
 };
 
 static double cost_of(const load *l, int engine, work w)
