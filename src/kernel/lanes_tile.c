@@ -356,7 +356,8 @@ static void set_rows(lanes_state *s, const int64_t *o)
         tarn_span taps = window_taps(&plan->axis[a], o[a]);
         lanes_taps clip = {taps.lo, taps.hi, taps.step * s->step[a]};
         s->row.from += (span_at(&taps, taps.lo) - s->first[a]) * s->step[a];
-        changed = changed || memcmp(&clip, &s->clip[a], sizeof clip) != 0;
+        const lanes_taps *old = &s->clip[a];
+        changed |= clip.lo != old->lo || clip.hi != old->hi || clip.step != old->step;
         s->clip[a] = clip;
     }
     if (plan->sums && changed)
