@@ -137,9 +137,9 @@ memory_tests = test_corners test_graph_corners test_graph_limits test_graph_text
 check-valgrind: ## Calls, graphs, errors and fuzz corpora of the release build under valgrind
 	@tools/setup.sh build test
 	cmake --preset release -DTARN_TESTS=ON
-	$(build) --target $(memory_tests) replay_pool replay_graph replay_problem
+	$(build) --target $(memory_tests) replay_pool replay_calls replay_graph replay_problem
 	@set -e; for words in $(addprefix tests/,$(memory_tests)) 'tests/replay_graph fuzz/corpus/graph' \
-	    'tests/replay_problem fuzz/corpus/problem' 'tests/replay_pool fuzz/corpus/pool'; do \
+	    'tests/replay_problem fuzz/corpus/problem' 'tests/replay_calls fuzz/corpus/calls' 'tests/replay_pool fuzz/corpus/pool'; do \
 	    echo "-- $$words"; valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
 	        --soname-synonyms=somalloc=nouserintercepts build/$$words; \
 	done
