@@ -92,9 +92,9 @@ test-machines: ## Test the bits on other machines, in QEMU, Wine and Node (MACHI
 	@tools/setup.sh build machines
 	@tools/machines.sh $(MACHINES)
 
-test-vectors: ## Test the vector kernels with the address sanitizer, and clang's with AVX-512 where it runs (slow to build)
+test-vectors: ## Test the vector kernels with the address sanitizer, and clang's, with AVX-512 where it runs (slow to build)
 	@tools/setup.sh build test
-	@tools/test.sh asan-vectors clang-vectors
+	@tools/test.sh clang-vectors clang-asan-vectors asan-vectors
 
 test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 	@tools/setup.sh build avx512
