@@ -1320,7 +1320,9 @@ static void random_planes(int spatial, int64_t *shape)
  * rows that do not fill a vector. */
 static void sweep_whole(int cases)
 {
-    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
         int64_t shape[3];
         int spatial = (int)rng_range(&random_state, 1, 2);
         random_planes(spatial, shape);
@@ -1418,7 +1420,9 @@ static void sweep_pieces(int cases)
 static void sweep_weights(int cases)
 {
     static const double betas[] = {1, -1, 0.3, 30, -200};
-    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
         bool wide = n % 4 == 0, many = n % 4 == 1;
         int64_t shape[3] = {many ? rng_range(&random_state, 10, 40)
                                  : rng_range(&random_state, 1, 3),
@@ -1444,7 +1448,9 @@ static void sweep_weights(int cases)
 /* Taps that are skipped: often none of a window, often all. */
 static void sweep_skip(int cases)
 {
-    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
         tarn_dtype dtype = (tarn_dtype)(rng_next(&random_state) % TARN_DTYPES);
         int spatial = (int)rng_range(&random_state, 1, n % 4 ? 2 : 3);
         bool wide = n % 5 == 0;
@@ -1491,7 +1497,9 @@ static void sweep_skip(int cases)
 /* Modes of few taps, in rows of all lengths, and of many. */
 static void sweep_mode(int cases)
 {
-    for (int n = 0; n < (THOROUGH ? cases : cases / 16 + 1); n++) {
+    if (!THOROUGH)
+        cases = cases / 16 + 1;
+    for (int n = 0; n < cases; n++) {
         tarn_dtype dtype = (tarn_dtype)rng_range(&random_state, TARN_I8, TARN_U64);
         int spatial = (int)rng_range(&random_state, 1, 3);
         int64_t shape[4] = {rng_range(&random_state, 1, n % 3 ? 2 : 70)};

@@ -694,6 +694,7 @@ __attribute__((noinline)) static void run_in(char *arena, int64_t bytes, const t
     forward_state s;
     s.arena = arena;
     s.run_rows = 1;
+    s.margin_first = 0;
     s.plan = (forward_plan){.p = p, .widest = ops, .in = in, .group = p->lanes, .room = bytes};
     set_written(&s.plan, t, out);
     set_place_steps(&s.places, p, t->base[TARN_INDICES] != NULL);
