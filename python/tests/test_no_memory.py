@@ -86,9 +86,9 @@ def settled(call, number, all_behind):
     return blocks.value
 
 def growth(call, number, all_behind):
-    "Growth in a round, up to five until one hardly grows: a leak grows in each, a cache does not."
+    "Growth in a round, up to ten until one hardly grows: a leak grows in each, a cache (80 lists) does not."
     counts = [settled(call, number, all_behind) for _ in range(2)]
-    while len(counts) < 6 and counts[-1] - counts[-2] >= 10:
+    while len(counts) < 11 and counts[-1] - counts[-2] >= 10:
         counts.append(settled(call, number, all_behind))
     return counts[-1] - counts[-2]
 
