@@ -7,6 +7,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
@@ -122,6 +123,7 @@ print(injected)
 """
 
 
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="it has an allocator of its own only")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the other malloc has no second name")
 def test_every_allocation_may_fail(tmp_path):
     source, shim = pathlib.Path(__file__).with_name("no_memory.c"), tmp_path / "no_memory.so"
