@@ -23,7 +23,9 @@ __all__ = ["Error", "Graph", *_functions, *_objects]
 _BRIDGES = {"torch": "PyTorch 2.6 or later", "jax": "JAX", "onnx": "ONNX",
             "pyramid": "zarr 3.1 or later", "dask": "dask 2025.1 or later", "xarray": "xarray",
             "reduce": "NumPy"}
-_OTHER_NAMES = {"pyramid": "zarr", "reduce": "numpy"}  # modules whose library has another name
+# What a bridge imports, where that is not just its own name.
+_IMPORTS = {"onnx": ("onnx", "numpy"), "reduce": ("numpy",),
+            "pyramid": ("numpy", "zarr", "numcodecs", "google_crc32c")}
 
 
 def __getattr__(name):
@@ -34,7 +36,7 @@ def __getattr__(name):
     try:
         return import_module(f"tarn.{name}")
     except ModuleNotFoundError as error:
-        if error.name != _OTHER_NAMES.get(name, name):
+        if error.name not in _IMPORTS.get(name, (name,)):
             raise
         raise ImportError(f"tarn.{name} needs {_BRIDGES[name]}: "
                           f"pip install 'tarn-pooling[{name}]'") from error

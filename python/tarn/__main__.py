@@ -4,10 +4,20 @@ import os
 import shutil
 import sys
 
+import tarn
+
+
+def pyramid(arguments):
+    try:
+        tarn.pyramid
+    except ImportError as error:  # which says what to install
+        return f"tarn: {error}"
+    from tarn.pyramid.command import main
+    return main(arguments)
+
 
 def main():
     if sys.argv[1:2] == ["pyramid"]:
-        from tarn.pyramid.command import main as pyramid
         sys.exit(pyramid(sys.argv[2:]))
     program = shutil.which("tarn")
     if program is None:

@@ -29,6 +29,14 @@ def _compiler():
     return words if words and shutil.which(words[0]) else None
 
 
+def _caches():
+    """The user's folder of caches. A user without a name, as in some containers, may have none."""
+    try:
+        return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    except RuntimeError as error:
+        raise OSError(f"{error} Set TARN_CACHE_DIR.") from None
+
+
 class Compiled:
     """The module ``name``, of the C++ file and the header of that name. ``version`` tells the library's
     version and build, ``flags()`` gives the compiler's words for it, ``connect(module)`` lets the module
@@ -48,8 +56,7 @@ class Compiled:
 
     def path(self):
         """Where the compiled module lies, or will."""
-        home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-        return pathlib.Path(os.environ.get("TARN_CACHE_DIR") or pathlib.Path(home, "tarn"), self.file_name)
+        return pathlib.Path(os.environ.get("TARN_CACHE_DIR") or _caches() / "tarn", self.file_name)
 
     def _check_folder(self):
         """Raises PermissionError if others may put a module there, whose code we would run. The folder that
@@ -146,11 +153,11 @@ class Compiled:
         ready."""
         if not self._is_wanted() or self._is_recent(".failed", _FAILED):
             return
-        if self.path().exists():  # since this process began
-            return self._try_to_load()
         try:
+            if self.path().exists():  # since this process began
+                return self._try_to_load()
             process = self._start(nice=19)
         except OSError:
-            return  # There is no place for it.
+            return  # There is no place for it, or its source was not packed.
         if process:
             threading.Thread(target=lambda: process.wait() or self._try_to_load(), daemon=True).start()

@@ -19,8 +19,8 @@ def max_pool1d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, p
                _Indices]: ...
 @overload
 def max_pool1d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
-               dilation: _Axes = 1, ceil_mode: bool = False, *, return_indices: bool, skip: _Skip =
-               None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
+               dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False, *,
+               skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
                _Indices]: ...
 @overload
 def max_pool2d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
@@ -33,8 +33,8 @@ def max_pool2d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, p
                _Indices]: ...
 @overload
 def max_pool2d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
-               dilation: _Axes = 1, ceil_mode: bool = False, *, return_indices: bool, skip: _Skip =
-               None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
+               dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False, *,
+               skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
                _Indices]: ...
 @overload
 def max_pool3d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
@@ -47,8 +47,8 @@ def max_pool3d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, p
                _Indices]: ...
 @overload
 def max_pool3d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
-               dilation: _Axes = 1, ceil_mode: bool = False, *, return_indices: bool, skip: _Skip =
-               None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
+               dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False, *,
+               skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
                _Indices]: ...
 @overload
 def min_pool1d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
@@ -61,8 +61,8 @@ def min_pool1d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, p
                _Indices]: ...
 @overload
 def min_pool1d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
-               dilation: _Axes = 1, ceil_mode: bool = False, *, return_indices: bool, skip: _Skip =
-               None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
+               dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False, *,
+               skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
                _Indices]: ...
 @overload
 def min_pool2d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
@@ -75,8 +75,8 @@ def min_pool2d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, p
                _Indices]: ...
 @overload
 def min_pool2d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
-               dilation: _Axes = 1, ceil_mode: bool = False, *, return_indices: bool, skip: _Skip =
-               None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
+               dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False, *,
+               skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
                _Indices]: ...
 @overload
 def min_pool3d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
@@ -89,8 +89,8 @@ def min_pool3d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, p
                _Indices]: ...
 @overload
 def min_pool3d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
-               dilation: _Axes = 1, ceil_mode: bool = False, *, return_indices: bool, skip: _Skip =
-               None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
+               dilation: _Axes = 1, ceil_mode: bool = False, return_indices: bool = False, *,
+               skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array,
                _Indices]: ...
 def avg_pool1d(input: _Array, kernel_size: _Axes, stride: _Axes | None = None, padding: _Axes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int |
@@ -125,8 +125,8 @@ def adaptive_max_pool1d(input: _Array, output_size: int | Sequence[int | None], 
                         Literal[True], skip: _Skip = None, min_count: int | None = None, out: Any =
                         None) -> tuple[_Array, _Indices]: ...
 @overload
-def adaptive_max_pool1d(input: _Array, output_size: int | Sequence[int | None], *, return_indices:
-                        bool, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
+def adaptive_max_pool1d(input: _Array, output_size: int | Sequence[int | None], return_indices:
+                        bool = False, *, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
 @overload
 def adaptive_max_pool2d(input: _Array, output_size: int | Sequence[int | None], return_indices:
                         Literal[False] = False, *, skip: _Skip = None, min_count: int | None =
@@ -136,8 +136,8 @@ def adaptive_max_pool2d(input: _Array, output_size: int | Sequence[int | None], 
                         Literal[True], skip: _Skip = None, min_count: int | None = None, out: Any =
                         None) -> tuple[_Array, _Indices]: ...
 @overload
-def adaptive_max_pool2d(input: _Array, output_size: int | Sequence[int | None], *, return_indices:
-                        bool, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
+def adaptive_max_pool2d(input: _Array, output_size: int | Sequence[int | None], return_indices:
+                        bool = False, *, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
 @overload
 def adaptive_max_pool3d(input: _Array, output_size: int | Sequence[int | None], return_indices:
                         Literal[False] = False, *, skip: _Skip = None, min_count: int | None =
@@ -147,8 +147,8 @@ def adaptive_max_pool3d(input: _Array, output_size: int | Sequence[int | None], 
                         Literal[True], skip: _Skip = None, min_count: int | None = None, out: Any =
                         None) -> tuple[_Array, _Indices]: ...
 @overload
-def adaptive_max_pool3d(input: _Array, output_size: int | Sequence[int | None], *, return_indices:
-                        bool, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
+def adaptive_max_pool3d(input: _Array, output_size: int | Sequence[int | None], return_indices:
+                        bool = False, *, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
 def adaptive_avg_pool1d(input: _Array, output_size: int | Sequence[int | None], *, skip: _Skip =
                         None, min_count: int | None = None, out: Any = None) -> _Array: ...
 def adaptive_avg_pool2d(input: _Array, output_size: int | Sequence[int | None], *, skip: _Skip =
@@ -164,8 +164,8 @@ def adaptive_min_pool1d(input: _Array, output_size: int | Sequence[int | None], 
                         Literal[True], skip: _Skip = None, min_count: int | None = None, out: Any =
                         None) -> tuple[_Array, _Indices]: ...
 @overload
-def adaptive_min_pool1d(input: _Array, output_size: int | Sequence[int | None], *, return_indices:
-                        bool, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
+def adaptive_min_pool1d(input: _Array, output_size: int | Sequence[int | None], return_indices:
+                        bool = False, *, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
 def adaptive_smooth_max_pool1d(input: _Array, output_size: int | Sequence[int | None], beta: float
                                = 1.0, *, out: Any = None) -> _Array: ...
 def adaptive_lp_pool1d(input: _Array, norm_type: float, output_size: int | Sequence[int | None], *,
@@ -179,8 +179,8 @@ def adaptive_min_pool2d(input: _Array, output_size: int | Sequence[int | None], 
                         Literal[True], skip: _Skip = None, min_count: int | None = None, out: Any =
                         None) -> tuple[_Array, _Indices]: ...
 @overload
-def adaptive_min_pool2d(input: _Array, output_size: int | Sequence[int | None], *, return_indices:
-                        bool, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
+def adaptive_min_pool2d(input: _Array, output_size: int | Sequence[int | None], return_indices:
+                        bool = False, *, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
 def adaptive_smooth_max_pool2d(input: _Array, output_size: int | Sequence[int | None], beta: float
                                = 1.0, *, out: Any = None) -> _Array: ...
 def adaptive_lp_pool2d(input: _Array, norm_type: float, output_size: int | Sequence[int | None], *,
@@ -194,8 +194,8 @@ def adaptive_min_pool3d(input: _Array, output_size: int | Sequence[int | None], 
                         Literal[True], skip: _Skip = None, min_count: int | None = None, out: Any =
                         None) -> tuple[_Array, _Indices]: ...
 @overload
-def adaptive_min_pool3d(input: _Array, output_size: int | Sequence[int | None], *, return_indices:
-                        bool, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
+def adaptive_min_pool3d(input: _Array, output_size: int | Sequence[int | None], return_indices:
+                        bool = False, *, skip: _Skip = None, min_count: int | None = None, out: Any = None) -> _Array | tuple[_Array, _Indices]: ...
 def adaptive_smooth_max_pool3d(input: _Array, output_size: int | Sequence[int | None], beta: float
                                = 1.0, *, out: Any = None) -> _Array: ...
 def adaptive_lp_pool3d(input: _Array, norm_type: float, output_size: int | Sequence[int | None], *,

@@ -351,3 +351,32 @@ def test_a_cache_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("TARN_CACHE_DIR", str(tmp_path / "tarn"))
     with pytest.raises(ImportError):
         torch_build.load()
+
+
+NO_PLACE = """
+import pathlib, sys
+def home():
+    raise RuntimeError("Could not determine home directory.")
+pathlib.Path.home = home
+import torch, tarn.torch as T
+from tarn import compiled
+if "no sources" in sys.argv:
+    compiled._HERE = pathlib.Path("/nowhere")
+x = torch.arange(16.0).reshape(1, 4, 4).requires_grad_()
+T.max_pool2d(x, 2).sum().backward()
+assert x.grad.sum() == 4
+try:
+    T.build()
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("what, words", [("no home", "home directory. Set TARN_CACHE_DIR"), ("no sources", "No such file")])
+def test_python_takes_the_step_where_there_is(what, words, tmp_path):
+    """Users without a home, as in some containers; programs that were packed without our sources."""
+    env = {name: value for name, value in os.environ.items() if name not in ("XDG_CACHE_HOME", "TARN_CACHE_DIR")}
+    if what == "no sources":
+        env["TARN_CACHE_DIR"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", NO_PLACE, what], capture_output=True, text=True, env=env)
+    assert words in done.stdout and not done.stderr, done.stderr

@@ -361,6 +361,14 @@ def test_threads_follow_pytorch():
     assert run(THREADS).returncode == 0, run(THREADS).stderr
 
 
-def test_a_missing_library_is_named():
-    program = "import sys; sys.modules['torch'] = None\nimport tarn\ntarn.torch"
-    assert "pip install 'tarn-pooling[torch]'" in run(program).stderr
+@pytest.mark.parametrize("bridge, library", [("torch", "torch"), ("onnx", "numpy"), ("pyramid", "numpy"),
+                                              ("pyramid", "zarr"), ("pyramid", "google_crc32c")])
+def test_a_missing_library_is_named(bridge, library):
+    program = f"import sys; sys.modules['{library}'] = None\nimport tarn\ntarn.{bridge}"
+    assert f"pip install 'tarn-pooling[{bridge}]'" in run(program).stderr
+
+
+def test_the_command_line_names_a_missing_library():
+    done = run("import runpy, sys; sys.modules['zarr'] = None; sys.argv[1:] = ['pyramid', 'a', 'b']\n"
+               "runpy.run_module('tarn', run_name='__main__')")
+    assert done.returncode == 1 and done.stderr.startswith("tarn: tarn.pyramid needs"), done.stderr
