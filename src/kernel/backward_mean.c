@@ -19,7 +19,6 @@
 #include "../dispatch.h"
 #include "boxes.h"
 #include "engines.h"
-#include "mean_apart.h"
 
 enum {
     SCRATCH_BYTES = 40 << 10, /* of a stack of 64 KiB, most of it in a first cache of 32 */

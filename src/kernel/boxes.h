@@ -69,6 +69,13 @@ static inline int64_t next_windows(const tarn_axis *axis, bool few, int64_t i,
     return after < end ? min_i64(next, window_taps(axis, after).first) : next;
 }
 
+/* [A2] The taps of a window on one axis: a factor of the divisor. */
+static inline int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis, int64_t o)
+{
+    tarn_span taps = window_taps(axis, o);
+    return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
+}
+
 /* ---- Pieces of rows ------------------------------------------------------------------------- */
 
 enum { PIECE = 128 }; /* numbers that go together */

@@ -73,4 +73,9 @@ void tarn_engine_ties(const tarn_problem *problem, const tarn_tensors *tensors, 
                       int64_t end,
                       const tarn_tie_ops *ops); /* max, min, rules `all` and `split`: derivatives */
 
+/* Whether no cell has two windows, and pixels are long enough; then their gradient. mean_apart.c */
+bool tarn_means_are_apart(const tarn_problem *p);
+void tarn_spread_means(const tarn_problem *p, const tarn_tensors *tensors, int64_t begin,
+                       int64_t end, const tarn_row_ops *ops);
+
 #endif

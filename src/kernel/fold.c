@@ -382,14 +382,15 @@ static int cheapest_cut(fold *f, int64_t least_lanes, const fold_arrays *arrays,
     int cheapest = -1;
     *price = INFINITY;
     for (int way = 0; way <= 2 * f->axes; way++) {
-        const fold_axis now = f->axis[way / 2];
+        const int a = (int)min_i64(way / 2, f->axes - 1); /* the last way cuts lanes */
+        const fold_axis now = f->axis[a];
         const double saved = cut(f, way, least_lanes) ? room - room_of(f, arrays) : 0;
         const double now_price = saved > 0 ? (planned_cost(f) - cost) / saved : INFINITY;
         if (now_price < *price) {
             *price = now_price;
             cheapest = way;
         }
-        f->axis[way / 2] = now;
+        f->axis[a] = now;
         f->lanes = lanes;
     }
     return cheapest;

@@ -609,13 +609,6 @@ static void set_plan(forward_plan *plan, char *const *base, bool by_order)
         plan_with(plan, plan->widest, base, by_order);
 }
 
-/* [A2] Taps of a window, on an axis, that count. */
-static int64_t counted_taps(const tarn_problem *p, const tarn_axis *axis, int64_t o)
-{
-    const tarn_span taps = window_taps(axis, o);
-    return p->count_include_pad ? padded_taps(axis, o) : taps.hi - taps.lo;
-}
-
 /* That of the first window, which is that of all. */
 static void set_one_divisor(const forward_plan *plan, char *to)
 {

@@ -2,7 +2,6 @@
  * gradient is divided and stored to its cells, row by row of cells. Nothing is kept, nothing is
  * added up. */
 #include "boxes.h"
-#include "mean_apart.h"
 #include "winners.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include "engines.h"
 #include "row_types.h"
 #include "skipping.h"
-#include "winners_found.h"
+#include "winners.h"
 
 enum {
     SKIP_BYTES = 8 << 10,      /* of the stack, on which other engines run */

@@ -5,7 +5,7 @@
 #include "boxes.h"
 #include "engines.h"
 #include "row_types.h"
-#include "winners_found.h"
+#include "winners.h"
 
 /* Cells are small if `bias` added to them sets none of the bits `large`. */
 typedef struct small_rule {

@@ -20,9 +20,6 @@ static bool numbers_fit(const tarn_problem *p)
 
 /* ---- The way that takes least, in about nanoseconds for each window and channel ------------- */
 
-/* Before the first window: tables, boxes. */
-enum { START_ASKING = 400, START_SCATTER = 800 };
-
 typedef struct winners_cost {
     double taps, cells; /* for each window */
     double picks;       /* windows of a cell, on the axes before the last times those on the last */
@@ -87,10 +84,10 @@ void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begi
 {
     const tarn_row_ops *filled = ops_for(ops, p->lanes * (p->dtype == TARN_F64 ? 8 : 4));
     winners_cost of = cost_of(p);
-    double rest = START_SCATTER / of.all + scatter_cost(p, &of),
-           windows = tarn_windows_asked(p, ops);
+    double start = 400 / of.all, windows = tarn_windows_asked(p, ops); /* tables, boxes */
+    double rest = 2 * start + scatter_cost(p, &of);
     double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of, filled) : DBL_MAX;
-    double asked = windows > 0 ? START_ASKING / of.all + asked_cost(p, &of, windows, ops) : DBL_MAX;
+    double asked = windows > 0 ? start + asked_cost(p, &of, windows, ops) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, filled);
     else if (asked < rest)

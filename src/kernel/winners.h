@@ -55,6 +55,14 @@ static inline range tarn_windows_reading(const tarn_axis *axis, range cells)
                    min_i64(floor_div(cells.hi - 1 + axis->lo, axis->stride) + 1, axis->out)};
 }
 
+/* At most so many windows of an axis read so many cells. */
+static inline int64_t tarn_most_windows(const tarn_axis *axis, int64_t cells)
+{
+    int64_t most = axis->adaptive ? muldiv_ceil(cells, axis->windows, axis->whole) + 1
+                                  : (cells + extent_of(axis) - 2) / axis->stride + 1;
+    return min_i64(most, axis->out);
+}
+
 /* The windows that read a cell, less one: at most. */
 static inline int64_t windows_behind(const tarn_axis *axis)
 {
@@ -94,6 +102,17 @@ static inline bool tarn_next_box(range *cells, const range *all, const int64_t *
     return false;
 }
 
+/* The next of the places [0,length) on the axes [lo,hi), the last one first; false at the end. */
+static inline bool tarn_advance(int64_t *at, const range *n, int lo, int hi)
+{
+    for (int a = hi - 1; a >= lo; a--) {
+        if (++at[a] < length(n[a]))
+            return true;
+        at[a] = 0;
+    }
+    return false;
+}
+
 /* Whether pixels can ask their windows in place; then their gradients, as tarn_run_winners(). */
 bool tarn_pixels_can_ask(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_ask_pixels(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
@@ -115,12 +134,10 @@ void tarn_scatter_gradients(const tarn_problem *p, const tarn_tensors *t, int64_
 static inline bool tarn_sums_are_numbered(const tarn_problem *p)
 {
     enum { CELLS_PER_WINDOW = 8 };
-    double windows = 1, cells = 1;
-    for (int a = 0; a < p->spatial; a++) {
-        windows *= (double)p->axis[a].out;
-        cells *= (double)p->axis[a].size;
-    }
-    return p->element_bytes[TARN_GX] == 2 && cells > CELLS_PER_WINDOW * windows;
+    double cells = 1;
+    for (int a = 0; a < p->spatial; a++)
+        cells *= (double)p->axis[a].size / (double)p->axis[a].out;
+    return p->element_bytes[TARN_GX] == 2 && cells > CELLS_PER_WINDOW;
 }
 
 /* The gradient of some units, from saved winners, in a box of cells if one is given (its range on
@@ -131,5 +148,43 @@ void tarn_find_winners(const tarn_problem *p, const tarn_tensors *t, int64_t beg
                        const tarn_row_ops *ops);
 
 tarn_kernel tarn_spec;
+
+/* ---- Winners that are found: winners_found.c, winners_huge.c --------------------------------- */
+
+/* A box of cells and windows that read them, in some planes or lanes. */
+typedef struct found_box {
+    range cells[TARN_MAX_SPATIAL], windows[TARN_MAX_SPATIAL];
+    range lanes;
+    int64_t planes; /* one behind the other, if the box is a whole plane */
+    char *winners;
+    tarn_engine *engine; /* that finds them */
+} found_box;
+
+/* The windows that read some cells, and one at least. */
+range tarn_windows_of_cells(const tarn_axis *axis, range cells);
+
+/* The axis of some windows alone, with the cells that they read, from *cell on. */
+tarn_axis tarn_axis_of_windows(const tarn_axis *axis, range windows, int64_t *cell);
+
+/* Cells of boxes that have at most so many windows and cells, and lanes, of those there are; a
+ * vector has `vector` lanes. Rows are to be `longer` than other axes. False if there is no such
+ * box. */
+bool tarn_cut_cells(const tarn_problem *p, int64_t windows, int64_t cells, int64_t vector,
+                    double longer, int64_t *size, int64_t *lanes);
+
+/* Finds the winners of a box of windows, which lie densely. */
+void tarn_find_box(const tarn_problem *p, char *const *base, const found_box *b,
+                   const tarn_row_ops *ops);
+
+/* Winners of all windows of a problem that skips, by that engine where nothing is skipped. The
+ * problem is the same in the end. skipping.c */
+void tarn_find_counted(tarn_problem *p, const tarn_tensors *tensors, tarn_engine *engine,
+                       const tarn_row_ops *ops);
+
+/* The gradients of some cells of a slab; `room` is of FOUND_BYTES. At most MOST_CHAINS windows lie
+ * between two that have cells in common. */
+enum { FOUND_BYTES = 8 << 10, MOST_CHAINS = 32 };
+void tarn_find_huge(const tarn_problem *p, const tarn_slab *slab, const range *all, char *room,
+                    const tarn_row_ops *ops);
 
 #endif

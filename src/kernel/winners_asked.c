@@ -306,17 +306,6 @@ static void start_boxes(asked_job *j, char *room, int64_t *cells)
 
 /* ---- A box ---------------------------------------------------------------------------------- */
 
-/* The next of the places [0,n) on the first axes, the last one first; false at the end. */
-static bool advance(int64_t *at, const range *n, int axes)
-{
-    for (int a = axes - 1; a >= 0; a--) {
-        if (++at[a] < length(n[a]))
-            return true;
-        at[a] = 0;
-    }
-    return false;
-}
-
 /* Reads rows of windows, from the first that exists on, into the box. */
 static void load_rows(const asked_job *j, int operand, const int64_t *first, char *box)
 {
@@ -333,7 +322,7 @@ static void load_rows(const asked_job *j, int operand, const int64_t *first, cha
         }
         read(box + to * j->sum_bytes, j->pitch[j->last - 1], j->slab->base[operand] + from * bytes,
              rows > 1 ? step[j->last - 1] : 0, n, rows);
-    } while (advance(at, j->loaded, j->last - 1));
+    } while (tarn_advance(at, j->loaded, 0, j->last - 1));
 }
 
 /* Loads the windows that read the box, if any. Others are marked, unless they are as before. */
@@ -388,7 +377,7 @@ static void store_phase(const asked_job *j, const range *strides, int64_t phase,
         if (!zero)
             j->ops->write_gradients[j->p->dtype](gx, down, j->sums + from * j->sum_bytes,
                                                  j->pitch[row] * across, n, rows);
-    } while (advance(at, some, row));
+    } while (tarn_advance(at, some, 0, row));
 }
 
 static void run_box(asked_job *j)

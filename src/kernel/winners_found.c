@@ -4,7 +4,7 @@
  * move on to what is left, until they fit a buffer. So they are found once, but for few cells at
  * the end; those, and planes that are not dense, go in boxes whose winners fit a buffer.
  */
-#include "winners_found.h"
+#include "winners.h"
 
 #include "../dispatch.h"
 
@@ -109,10 +109,7 @@ static bool box_fits(const tarn_problem *p, const int64_t *size, int64_t most_wi
 {
     int64_t windows = 1, cells = 1;
     for (int a = 0; a < p->spatial && windows <= most_windows && cells <= most_cells; a++) {
-        const tarn_axis *axis = &p->axis[a];
-        int64_t most = axis->adaptive ? muldiv_ceil(size[a], axis->windows, axis->whole) + 1
-                                      : (size[a] + extent_of(axis) - 2) / axis->stride + 2;
-        windows *= min_i64(min_i64(most, axis->out), most_windows + 1);
+        windows *= min_i64(tarn_most_windows(&p->axis[a], size[a]), most_windows + 1);
         cells *= size[a];
     }
     return windows <= most_windows && cells <= most_cells;

@@ -3,7 +3,7 @@
  * time. They are true, so that the windows of a row that one cell won are neighbours, in a chain of
  * windows that have cells in common.
  */
-#include "winners_found.h"
+#include "winners.h"
 
 /* The room has sums of a tile, then gradients and winners, of up to 8 bytes, of a chunk of
  * windows. */

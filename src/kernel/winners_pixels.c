@@ -88,10 +88,11 @@ static void ask_slab(const tarn_problem *p, const tarn_slab *slab, const range *
     for (int64_t lo = cells[last].lo, n; lo < cells[last].hi; lo += n) {
         n = min_i64(MOST_COLUMNS, cells[last].hi - lo);
         find_columns(&p->axis[last], &lists, lo, n);
-        for (int a = 0; a < last; a++)
-            cell[a] = cells[a].lo;
         cell[last] = lo;
-        for (int a = 0; a >= 0;) {
+        int64_t at[TARN_MAX_SPATIAL] = {0};
+        do {
+            for (int a = 0; a < last; a++)
+                cell[a] = cells[a].lo + at[a];
             asked.rows = 0;
             asked.saved[0] = (const uint8_t *)slab->base[OPERAND_SAVED];
             asked.gy[0] = slab->base[TARN_GY];
@@ -101,12 +102,7 @@ static void ask_slab(const tarn_problem *p, const tarn_slab *slab, const range *
                 slab->base[TARN_GX] + offset_of(p, TARN_GX, cell) * p->element_bytes[TARN_GX];
             ops->ask_pixels[p->dtype](to, n > 1 ? p->stride[TARN_GX][last] : 0, &asked, p->lanes,
                                       n);
-            for (a = last - 1; a >= 0; a--) {
-                if (++cell[a] < cells[a].hi)
-                    break;
-                cell[a] = cells[a].lo;
-            }
-        }
+        } while (tarn_advance(at, cells, 0, last));
     }
 }
 

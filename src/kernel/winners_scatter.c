@@ -118,17 +118,6 @@ static bool find_window(const scatter_job *j, int axis, int64_t o, scatter_windo
     return first <= end;
 }
 
-/* The next of the places [0,n) on the axes [lo,hi), the last one first; false at the end. */
-static bool advance(int64_t *at, const int64_t *n, int lo, int hi)
-{
-    for (int a = hi - 1; a >= lo; a--) {
-        if (++at[a] < n[a])
-            return true;
-        at[a] = 0;
-    }
-    return false;
-}
-
 /* ---- Cells ---------------------------------------------------------------------------------- */
 
 /* Clears the cells of the tile in a range of the moving axis, in runs that lie side by side; rounds
@@ -138,19 +127,21 @@ typedef enum { CLEAR, ROUND, CORRECT } cells_action;
 static void go_over_cells(const scatter_job *j, range moving, cells_action action)
 {
     const int64_t *stride = j->stride[TARN_GX], bytes = j->p->element_bytes[TARN_GX];
-    int64_t n[AXES] = {0}, at[AXES] = {0}, run = length(j->channels), first = j->channels.lo;
+    range n[AXES] = {{0}};
+    int64_t at[AXES] = {0}, run = length(j->channels), first = j->channels.lo;
     int axes = j->last + 1; /* that are not part of a run */
     for (int a = 0; a <= j->last; a++) {
         range some = a == j->moving ? moving : j->cells[a];
-        n[a] = a < j->moving ? 1 : length(some);
+        n[a] = a < j->moving ? (range){0, 1} : some;
         first += (a < j->moving ? j->at[a].o : some.lo) * stride[a];
-        if (n[a] <= 0)
+        if (length(n[a]) <= 0)
             return;
     }
-    while (axes > 0 && (n[axes - 1] == 1 || (stride[axes - 1] == run &&
-                                             (action != ROUND || j->pitch[axes - 1] == run))))
-        run *= n[--axes];
-    int64_t runs = axes > 0 ? n[--axes] : 1, to_step = stride[axes]; /* of a call */
+    while (axes > 0 &&
+           (length(n[axes - 1]) == 1 ||
+            (stride[axes - 1] == run && (action != ROUND || j->pitch[axes - 1] == run))))
+        run *= length(n[--axes]);
+    int64_t runs = axes > 0 ? length(n[--axes]) : 1, to_step = stride[axes]; /* of a call */
     int64_t from_step = action == ROUND ? j->pitch[axes] : to_step;
     do {
         int64_t to = first, from = 0;
@@ -164,7 +155,7 @@ static void go_over_cells(const scatter_job *j, range moving, cells_action actio
             memset(gx + k * to_step * bytes, 0, (size_t)(run * bytes));
         if (action != CLEAR)
             j->ops->write_gradients[j->p->dtype](gx, to_step, sums, from_step, run, runs);
-    } while (advance(at, n, 0, axes));
+    } while (tarn_advance(at, n, 0, axes));
 }
 
 /* Makes the cells of some windows of the moving axis ready. */
@@ -463,18 +454,18 @@ static const char *read_block(const scatter_job *j, int operand, range block, in
 {
     const int64_t *stride = j->stride[operand];
     int64_t bytes = j->p->element_bytes[operand], run = j->chunk, first = channel;
-    int64_t n[AXES] = {0}, at[AXES] = {0};
+    range n[AXES] = {{0}};
+    int64_t at[AXES] = {0};
     int lowest = j->block_axis, axes = j->last + 1; /* not part of a run */
     for (int a = 0; a <= j->last; a++) {
-        range some = a == lowest ? block : j->windows[a];
-        n[a] = length(some);
-        first += (a < lowest ? j->at[a].o : some.lo) * stride[a];
+        n[a] = a == lowest ? block : j->windows[a];
+        first += (a < lowest ? j->at[a].o : n[a].lo) * stride[a];
     }
-    while (axes > lowest && (n[axes - 1] == 1 || stride[axes - 1] == run))
-        run *= n[--axes];
+    while (axes > lowest && (length(n[axes - 1]) == 1 || stride[axes - 1] == run))
+        run *= length(n[--axes]);
     const char *from = j->slab->base[operand] + first * bytes;
     bool dense = axes == lowest && j->chunk == length(j->channels);
-    if (dense && (j->whole || run / n[lowest] >= MOST_LANES) && run >= MOST_LANES)
+    if (dense && (j->whole || run / length(n[lowest]) >= MOST_LANES) && run >= MOST_LANES)
         return from;
     char *to = copy;
     do {
@@ -483,7 +474,7 @@ static const char *read_block(const scatter_job *j, int operand, range block, in
             away += at[a] * stride[a];
         memcpy(to, from + away * bytes, (size_t)(run * bytes));
         to += run * bytes;
-    } while (advance(at, n, lowest, axes));
+    } while (tarn_advance(at, n, lowest, axes));
     return copy;
 }
 
@@ -771,14 +762,6 @@ static void visit(scatter_job *j, int axis)
 
 /* ---- Tiles ---------------------------------------------------------------------------------- */
 
-/* At most so many windows of an axis read so many cells. */
-static int64_t most_windows(const tarn_axis *axis, int64_t cells)
-{
-    int64_t most = axis->adaptive ? muldiv_ceil(cells, axis->windows, axis->whole) + 1
-                                  : (cells + extent_of(axis) - 2) / axis->stride + 1;
-    return min_i64(most, axis->out);
-}
-
 static int64_t bounded_product(int64_t a, int64_t b)
 {
     return min_i64(a, MOST_SPAN) * min_i64(b, MOST_SPAN);
@@ -787,7 +770,8 @@ static int64_t bounded_product(int64_t a, int64_t b)
 static bool row_fits(const scatter_job *j)
 {
     int64_t channels = min_i64(j->pixel, CHANNELS_TOGETHER), last = j->last;
-    return bounded_product(most_windows(&j->axis[last], j->size[last]), channels) <= MOST_WINDOWS &&
+    return bounded_product(tarn_most_windows(&j->axis[last], j->size[last]), channels) <=
+               MOST_WINDOWS &&
            bounded_product(channels, j->axis[last].window_step) <= MOST_LAG;
 }
 
@@ -798,7 +782,7 @@ static int64_t most_listed(const scatter_job *j, int64_t *cells)
     int64_t n = j->pixel, windows = n;
     *cells = n;
     for (int a = 1; a <= j->last; a++) {
-        int64_t some = most_windows(&j->axis[a], j->size[a]);
+        int64_t some = tarn_most_windows(&j->axis[a], j->size[a]);
         windows = bounded_product(windows, some);
         *cells = bounded_product(*cells, j->size[a]);
         if (a >= j->join)
