@@ -79,14 +79,14 @@ static bool halves_accept(const tarn_problem *problem, tarn_pass pass)
     return true;
 }
 
-/* Counts of taps are sums of f32; the engine runs others, which take more of the stack for each
- * axis. */
+/* Counts of taps are sums of f32, and so few that codes fit; the engine runs others, which take
+ * more of the stack for each axis. */
 static bool skipping_accepts(const tarn_problem *problem, tarn_pass pass)
 {
     if (!problem->skips || shares_ties(problem, pass) || taps_of(problem) > 1 << 23 ||
         problem->spatial > 4)
         return false;
-    return (is_extreme(problem) && !is_backward(pass) && codes_fit(problem)) ||
+    return (is_extreme(problem) && !is_backward(pass)) ||
            (problem->op == TARN_AVG && means_are_exact(problem));
 }
 

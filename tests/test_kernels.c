@@ -1635,6 +1635,10 @@ static void sweep_found(void)
         "avg d3 k1,2,2s1,2,2 i32 2x3x8x50",
         "avg d3 k2,1,2s3,1,2 u32 5x3x12",
         "avg d2 k1,2s1,2 i8 5x7x262",
+        /* what engines leave to others: more axes, more taps, uneven rows */
+        "max d5 k2s1 skip=1 f32 2x3x3x3x3x3",
+        "mode k12s3 u8 2x20x20",
+        "avg a4,4 u8 3x5x8",
     };
     int cases = 0;
     for (size_t n = 0; n < sizeof problems / sizeof problems[0]; n++)

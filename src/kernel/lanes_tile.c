@@ -357,7 +357,7 @@ static void set_rows(lanes_state *s, const int64_t *o)
         lanes_taps clip = {taps.lo, taps.hi, taps.step * s->step[a]};
         s->row.from += (span_at(&taps, taps.lo) - s->first[a]) * s->step[a];
         const lanes_taps *old = &s->clip[a];
-        changed |= clip.lo != old->lo || clip.hi != old->hi || clip.step != old->step;
+        changed = changed || clip.lo != old->lo || clip.hi != old->hi || clip.step != old->step;
         s->clip[a] = clip;
     }
     if (plan->sums && changed)

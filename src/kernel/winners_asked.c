@@ -95,7 +95,7 @@ static bool can_ask(const tarn_problem *p, const tarn_row_ops *ops)
     int summed = 0;
     if (!rows_are_dense(p) || p->lanes > lanes || p->element_bytes[OPERAND_SAVED] > 1)
         return false;
-    for (int a = 0; a < p->spatial; a++) {
+    for (int a = 0;; a++) {
         const tarn_axis *axis = &p->axis[a];
         if (axis->adaptive || axis->kernel > MOST_TERMS || axis->stride > MOST_PHASES ||
             axis->dilation > MOST_BACK || windows_before(axis) > MOST_BACK)
