@@ -92,9 +92,9 @@ test-machines: ## Test the bits on other machines, in QEMU, Wine and Node (MACHI
 	@tools/setup.sh build machines
 	@tools/machines.sh $(MACHINES)
 
-test-vectors: ## Test the vector kernels with the address sanitizer, and clang's with AVX-512 where it runs (slow to build)
+test-vectors: ## Test the vector kernels with the address sanitizer, and clang's, with AVX-512 where it runs (slow to build)
 	@tools/setup.sh build test
-	@tools/test.sh asan-vectors clang-vectors
+	@tools/test.sh clang-vectors clang-asan-vectors asan-vectors
 
 test-avx512: ## Test the AVX-512 kernels, in Bochs (slow)
 	@tools/setup.sh build avx512
@@ -137,9 +137,9 @@ memory_tests = test_corners test_graph_corners test_graph_limits test_graph_text
 check-valgrind: ## Calls, graphs, errors and fuzz corpora of the release build under valgrind
 	@tools/setup.sh build test
 	cmake --preset release -DTARN_TESTS=ON
-	$(build) --target $(memory_tests) replay_pool replay_graph replay_problem
+	$(build) --target $(memory_tests) replay_pool replay_calls replay_graph replay_problem
 	@set -e; for words in $(addprefix tests/,$(memory_tests)) 'tests/replay_graph fuzz/corpus/graph' \
-	    'tests/replay_problem fuzz/corpus/problem' 'tests/replay_pool fuzz/corpus/pool'; do \
+	    'tests/replay_problem fuzz/corpus/problem' 'tests/replay_calls fuzz/corpus/calls' 'tests/replay_pool fuzz/corpus/pool'; do \
 	    echo "-- $$words"; valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
 	        --soname-synonyms=somalloc=nouserintercepts build/$$words; \
 	done

@@ -169,8 +169,8 @@ static bool backward_mean_accepts(const tarn_problem *problem, tarn_pass pass)
 
 static bool backward_winners_accepts(const tarn_problem *problem, tarn_pass pass)
 {
-    bool from_x = problem->skips ? skipping_accepts(problem, TARN_FORWARD_SAVED)
-                                 : codes_fit(problem);
+    bool from_x =
+        problem->skips ? skipping_accepts(problem, TARN_FORWARD_SAVED) : codes_fit(problem);
     return is_extreme(problem) && (pass == TARN_VJP_SAVED || from_x) && is_backward(pass) &&
            !shares_ties(problem, pass);
 }
@@ -275,11 +275,11 @@ static double vectors_of(const load *l, double n)
     return n * (double)l->core / (double)l->vector + 1;
 }
 
-/* Vectors of a pixel: shorter ones where these do not fit. */
-static double vectors_of_pixel(const load *l)
+/* Vectors of a pixel: shorter ones where these do not fit, unless masks let a part go as one. */
+static double vectors_of_pixel(const load *l, bool masked)
 {
     int64_t pixel = l->problem->lanes * l->core, piece = l->vector;
-    while (piece > 16 && piece > pixel)
+    while (piece > 16 && piece > pixel && !(masked && l->vector == 64 && (pixel & (pixel - 1))))
         piece /= 2;
     return (double)((pixel + piece - 1) / piece);
 }
@@ -295,7 +295,7 @@ static double turns_of(const load *l, int64_t vector)
 }
 
 /* What an engine does, and how often: of this, prices[] has the cost. */
-enum { MOST_WORK = 10 };
+enum { MOST_WORK = 11 };
 typedef struct {
     double times[MOST_WORK];
 } work;
@@ -324,28 +324,58 @@ static double shifts_of(int64_t kernel)
     return kernel > MOST_SHIFTED ? 2 * (double)bits : (double)kernel;
 }
 
+/* Parts in which the channels of a row are folded, as few windows of all do not fit; see
+ * block_bytes() in forward.c. */
+static int64_t channel_parts(const load *l, bool converts)
+{
+    enum { ARENA = 30 << 10, LEAST_WINDOWS = 4, LEAST = 128, MOST = 512 };
+    const tarn_axis *axis = &l->problem->axis[l->problem->spatial - 1];
+    const int64_t windows = max_i64(min_i64(axis->kernel, axis->out), LEAST_WINDOWS);
+    const int64_t columns =
+        axis->adaptive ? axis->size : min_i64(cells_of(axis, windows), axis->size);
+    const int64_t room = ARENA / (l->kind == CODES ? 4 : 2) / columns,
+                  pixel = l->problem->lanes * l->core;
+    const int64_t most = max_i64(min_i64(room / 4, MOST), LEAST);
+    return !converts && pixel <= room ? 1 : (pixel + most - 1) / most;
+}
+
+/* Taps of an axis that are folded: sums of many go in pieces, row by row. */
+static double folded_taps(const load *l, const tarn_axis *axis)
+{
+    enum { MOST_SUMMED = 16, SLOWER = 4 };
+    const bool slow = l->kind == SUMS && axis->kernel > MOST_SUMMED;
+    return (double)axis->kernel * (slow ? SLOWER : 1);
+}
+
 /* Rows: one axis after the other, on each the taps of all cells that the next ones read. */
 static work work_of_rows(const load *l)
 {
-    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, PICK };
+    enum { CALL, ROW, DOWN, OUTER, SLIDE, PIXEL, TURN, WRITE, CONVERT, PICK, GATHER };
     const tarn_problem *p = l->problem;
     const int last = p->spatial - 1;
     const tarn_axis *columns = &p->axis[last];
     const double read = vectors_of(l, (double)(columns->size * p->lanes));
     double rows = (double)p->planes; /* of which some axes are folded */
-    work w = {{[CALL] = 1, [ROW] = l->rows, [WRITE] = l->rows * vectors_of(l, l->row)}};
-    for (int a = 0; a < last; a++)
-        rows *= (double)p->axis[a].size;
-    if (l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN)
-        w.times[CONVERT] = rows * read;
+    const bool converts = l->core != l->element || p->dtype > TARN_F32 || p->op == TARN_MIN;
+    const int64_t parts = channel_parts(l, converts);
+    work w = {
+        {[CALL] = 1, [ROW] = l->rows * (double)parts, [WRITE] = l->rows * vectors_of(l, l->row)}};
+    double gathered = rows; /* for each window of the outer axes */
+    for (int a = 0; a < last; a++) {
+        const tarn_axis *axis = &p->axis[a];
+        rows *= (double)axis->size;
+        gathered *= (double)(a + 1 < last ? axis->out * axis->kernel : axis->size);
+    }
+    w.times[CONVERT] = converts ? rows * read : 0;
+    w.times[GATHER] = parts > 1 ? gathered * read : 0;
     for (int a = 0; a < last; a++) {
         rows *= (double)p->axis[a].out / (double)p->axis[a].size;
-        w.times[a + 1 < last ? OUTER : DOWN] += rows * (double)p->axis[a].kernel * read;
+        w.times[a + 1 < last ? OUTER : DOWN] += rows * folded_taps(l, &p->axis[a]) * read;
     }
     if (way_across(l) == CHANNELS)
-        w.times[PIXEL] = l->windows * vectors_of_pixel(l) * (double)columns->kernel;
+        w.times[PIXEL] = l->windows * vectors_of_pixel(l, false) * folded_taps(l, columns);
     else if (way_across(l) == TURNED) {
-        w.times[PIXEL] = l->windows * (double)columns->kernel * (double)l->core / (double)l->vector;
+        w.times[PIXEL] = l->windows * folded_taps(l, columns) * (double)l->core / (double)l->vector;
         w.times[TURN] = l->rows * read * turns_of(l, l->vector);
     } else {
         bool picked = columns->stride > (p->lanes > 1 ? 1 : 2);
@@ -388,14 +418,17 @@ static double cells_read(const tarn_problem *problem, int64_t most, int64_t firs
  * of a line, a plane or a volume, each at its price. */
 static work work_of_lanes(const load *l)
 {
-    enum { CALL, ROW, TAP, PLAN, TURNED_VECTOR, TURNED_TAP, TURN, LINE };
-    enum { TILE_BYTES = 20 << 10 };
+    enum { CALL, ROW, TAP, PLAN, TURNED_VECTOR, TURNED_TAP, TURN, LINE, FAR = LINE + 3 };
+    enum { TILE_BYTES = 20 << 10, NEAR_BYTES = 24 << 10 };
     const tarn_problem *p = l->problem;
     work w = {{0}};
     double least = 0;
-    if (p->lanes * l->element >= 16)
-        return (work){
-            {[CALL] = 1, [ROW] = l->rows, [TAP] = l->windows * vectors_of_pixel(l) * l->taps}};
+    if (p->lanes * l->element >= 16) {
+        w = (work){{[CALL] = 1, [ROW] = l->rows}};
+        w.times[l->taps * (double)(p->lanes * l->element) > NEAR_BYTES ? FAR : TAP] =
+            l->windows * vectors_of_pixel(l, true) * l->taps;
+        return w;
+    }
     for (int64_t v = l->vector; v >= 16; v /= 2) { /* shorter vectors have larger boxes */
         const int64_t width = v / l->element;
         const bool banded = !p->axis[0].adaptive && p->planes < width && p->axis[0].out > 1;
@@ -411,6 +444,7 @@ static work work_of_lanes(const load *l)
         least = windows * (taps + 2 * cells);
         const double turns = turns_of(l, v);
         w = (work){{[PLAN] = 1, [TURNED_VECTOR] = windows * (double)p->lanes * turns}};
+        w.times[ROW] = p->spatial > 1 ? windows / (double)p->axis[p->spatial - 1].out : 0;
         w.times[TURNED_TAP] = windows * taps;
         w.times[banded ? LINE + min_i64(p->spatial - 1, 2) : TURN] = windows * cells * turns;
     }
@@ -435,21 +469,20 @@ static work work_of_runs(const load *l)
                    [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds, fitted to the times of 750 random problems with vectors of each length (Zen 4): of
- * rows, lanes and runs, as each names its work; of values, codes and sums. Most of these problems
- * are large; ROW of rows and PLAN are set for small ones. Last, rows of dense planes (Zen 5, by
- * what lanes take there). */
+/* Nanoseconds, fitted to the times of 780 random problems with vectors of 32 and 64 bytes (Zen 5),
+ * of rows, lanes and runs, as each names its work; of values, codes and sums. Last, rows of dense
+ * planes. */
 static const float prices[][KINDS][MOST_WORK] = {
-    {{230, 12, 0.83f, 2.2f, 0.4f, 2.4f, 10, 0.32f, 0.8f, 0.6f},
-     {460, 10, 1, 3.7f, 1.6f, 3.9f, 12, 0.47f, 0.73f, 0.84f},
-     {440, 6, 0.7f, 1.6f, 0.76f, 2.1f, 3.2f, 0.42f, 1, 0.69f}},
-    {{25, 68, 0.54f, 600, 0.48f, 0.74f, 0.11f, 0.45f, 0.99f, 0.66f},
-     {22, 140, 0.5f, 1200, 0.98f, 0.96f, 0.28f, 0.46f, 0.62f, 0.78f},
-     {200, 100, 0.38f, 2900, 0.86f, 0.72f, 0.28f, 0.42f, 0.38f, 2.4f}},
-    {{0, 20, 29, 0.58f}, {0, 34, 50, 0.84f}, {0, 120, 24, 1.1f}},
-    {{280, 2.7f, 0.81f, 0.62f, 0.48f, 1.5f, 0.31f, 0.25f, 0.32f, 0.42f},
-     {620, 5.2f, 0.94f, 1.4f, 1.65f, 3, 2.8f, 0.39f, 0.58f, 0.72f},
-     {600, 4, 0.65f, 0.63f, 0.81f, 2, 3.45f, 0.46f, 0.45f, 0.6f}},
+    {{140, 7.4f, 0.75f, 1.1f, 0.75f, 1.9f, 2.4f, 0.32f, 0.64f, 0.52f, 2.8f},
+     {400, 7.1f, 0.96f, 2, 1.2f, 3.6f, 4, 0.39f, 0.84f, 0.65f, 1.9f},
+     {340, 4.2f, 0.73f, 1.1f, 0.78f, 0.87f, 3.1f, 0.84f, 0.3f, 0.48f, 3.5f}},
+    {{27, 54, 0.53f, 2600, 0.23f, 0.36f, 0.15f, 0.24f, 0.48f, 0.32f, 0.59f},
+     {23, 71, 0.84f, 1800, 0.57f, 0.47f, 0.19f, 0.31f, 0.42f, 1.2f, 0.63f},
+     {160, 50, 0.63f, 2000, 0.33f, 0.39f, 0.17f, 0.8f, 0.82f, 0.35f, 0.78f}},
+    {{0, 17, 15, 0.39f}, {0, 30, 15, 0.45f}, {0, 27, 28, 1.2f}},
+    {{440, 1.1f, 0.56f, 0.53f, 0.56f, 1.7f, 1.8f, 0.69f, 0.46f, 0.32f},
+     {510, 2.3f, 0.67f, 1.2f, 1.2f, 2.8f, 2.5f, 0.63f, 0.43f, 0.55f},
+     {340, 2.9f, 0.3f, 0.58f, 0.41f, 0.61f, 0.69f, 1.2f, 0.37f, 0.53f}},
 };
 
 static double cost_of(const load *l, int engine, work w)
@@ -565,11 +598,13 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
     return widest;
 }
 
-/* Where 64-byte vectors gain over 32-byte ones, as measured (Cascade Lake, Emerald Rapids, Zen 4):
- * what is left out, lanes of turned planes and values and sums of dense rows of 4 bytes and more,
+/* Where 64-byte vectors gain over 32-byte ones, as measured (Cascade Lake, Emerald Rapids, Zen 4
+ * and 5): what is left out, lanes of turned planes and values and sums of dense rows of 4 bytes and more,
  * gains 3 % at most. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
+    if (pass == TARN_VJP && choose_engine(problem, pass, 64).engine == ENGINE_BACKWARD_WINNERS)
+        pass = TARN_FORWARD_SAVED; /* most of what it does */
     const load l = load_of(problem, pass, 64);
     const tarn_engine_id engine = choose_engine(problem, pass, 64).engine;
     const bool rows = engine == ENGINE_FORWARD && way_across(&l) != TURNED;

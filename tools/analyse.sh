@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # usage: tools/analyse.sh [gcc|tidy|cppcheck]...      all of them without arguments
-# Static analysis of the library (vector code excepted, whose loops no analyser follows), the program and the readers: gcc
-# -fanalyzer, clang-tidy with the analyser of clang, cppcheck. A finding fails; what is suppressed stands below, with its reason.
+# Static analysis of the library, the program and the readers: gcc -fanalyzer, clang-tidy with the analyser of clang, cppcheck; of
+# engines and specification by cppcheck only, of vector code by none. A finding fails; what is suppressed stands below, with its reason.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 sources=$(ls src/*.c src/graph/*.c src/io/*.c tool/*.c | grep -vE '/(error|complaint|.*_windows).c$') # told by tools/analysis.h
+engines=$(ls src/kernel/*.c src/spec/*.c | grep -vE '/(row_ops|[a-z0-9]*_weights)')
 flags=(-std=c11 -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 -ffp-contract=off -D_GNU_SOURCE= -include tools/analysis.h)
 out=build/analysis
 mkdir -p $out
@@ -53,11 +54,16 @@ run_tidy() {
 }
 
 # Style is not asked for. Kernels come by tables of macros, which cppcheck does not expand all the way. rounded() in convert.c
-# converts numbers below 2^64 only; cppcheck takes the bound itself for one of them.
+# converts numbers below 2^64 only; cppcheck takes the bound itself for one of them. Of engines: two
+# variables may begin as equal; there is an axis at least, and a tap, so that what loops over them set is set; the first functions that
+# ties.c calls fill what they are given. It takes 0x1p52 for 0 (exponential.h), and cannot read a compound literal behind a '?' (spec.inc).
 run_cppcheck() {
     # shellcheck disable=SC2086
     cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem \
-        --suppress=preprocessorErrorDirective --suppress=floatConversionOverflow:src/io/convert.c --template=gcc -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 $sources
+        --suppress=preprocessorErrorDirective --suppress=floatConversionOverflow:src/io/convert.c --suppress='duplicateAssignExpression:src/kernel/*' \
+        --suppress=uninitvar:src/kernel/weighted.c --suppress=uninitvar:src/kernel/winners_asked.c --suppress=ctuuninitvar:src/kernel/ties.c \
+        --suppress=incorrectLogicOperator:src/spec/exponential.h --suppress=internalAstError:src/spec/spec.inc \
+        --template=gcc -Iinclude -Isrc -DTARN_PNG=1 -DTARN_ZLIB=1 $sources $engines
 }
 
 status=0
@@ -66,7 +72,7 @@ for tool; do
     command -v "${tool/tidy/clang-tidy-19}" >/dev/null || { echo "tools/analyse.sh: there is no $tool" >&2; exit 1; }
     "run_$tool" >$out/"$tool".txt 2>&1
     findings=$(grep -E '(warning|error):' $out/"$tool".txt | grep -vc redefined)
-    echo "$tool: $findings findings in $(echo "$sources" | wc -l) files ($out/$tool.txt)"
+    echo "$tool: $findings findings ($out/$tool.txt)"
     [ "$findings" -eq 0 ] || { grep -E '(warning|error):' $out/"$tool".txt | grep -v redefined | head -n 40; status=1; }
 done
 exit $status

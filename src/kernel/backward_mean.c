@@ -688,7 +688,7 @@ static bool shrink(mean_walk *w)
             twice += (double)a->axis->dilation * (double)(a->axis->kernel - 1);
         twice = i == 0 ? twice / 4 + 1 : twice; /* the block slides */
         if (i + 1 == w->axes)                   /* rows want to be long */
-            twice += w->plain ? 64 : 32 / (double)w->channels;
+            twice += w->plain ? 128 : 32 / (double)w->channels;
         if (a->tile > 1 && (double)a->tile / twice > most) {
             most = (double)a->tile / twice;
             longest = a;
@@ -697,6 +697,8 @@ static bool shrink(mean_walk *w)
     if (!longest)
         return false;
     int64_t half = (longest->tile + 1) / 2, period = max_i64(longest->period, 1);
+    if (w->plain && longest == last_axis(w))
+        period = w->ops->vector_bytes / w->size;
     longest->tile = rounded_up(half, period) < longest->tile ? rounded_up(half, period) : half;
     return true;
 }
@@ -938,17 +940,20 @@ static void run_planes(mean_walk *w, const tarn_problem *p, const tarn_slab *sla
     }
 }
 
-/* Rows of pixels, turned planes, or rows of channels; false if no way fits. */
-static bool take_way(mean_walk *w, const tarn_problem *p)
+/* Rows of pixels, turned planes, or rows of channels; false if no way fits. More planes fit that
+ * are turned to fewer lanes, and fewer fill these. */
+static bool take_way(mean_walk *w, const tarn_problem *p, const tarn_row_ops *ops)
 {
     w->p = p;
     set_axes(w, false);
     const mean_axis *last = last_axis(w);
     bool plain = p->lanes >= (last->period > 0 ? FEW_CHANNELS : 4 * FEW_CHANNELS) ||
                  last->axis->size / last->axis->out >= LONG_RUN;
-    if (!plain && takes_turned(w, p))
-        return true;
+    for (w->ops = ops; w->ops && !plain; w->ops = w->ops->narrower)
+        if (takes_turned(w, p))
+            return true;
     w->p = p;
+    w->ops = ops;
     w->reserved = 0;
     set_axes(w, plain);
     return takes_tiles(w);
@@ -972,7 +977,6 @@ void tarn_backward_mean_in(char *scratch, int64_t bytes, const tarn_problem *pro
     memset(&w, 0, offsetof(mean_walk, turned));
     w.scratch = scratch;
     w.scratch_bytes = bytes;
-    w.ops = ops;
     w.sum = p->dtype == TARN_F64 ? TARN_F64 : TARN_F32;
     w.size = (int64_t)tarn_dtype_size(w.sum);
     w.gx_bytes = p->element_bytes[TARN_GX];
@@ -984,7 +988,7 @@ void tarn_backward_mean_in(char *scratch, int64_t bytes, const tarn_problem *pro
         tarn_spread_means(p, tensors, begin * units, end * units, ops);
         return;
     }
-    if (!take_way(&w, p)) {
+    if (!take_way(&w, p, ops)) {
         tarn_spec(problem, tensors, begin, end);
         return;
     }

@@ -494,7 +494,7 @@ static void widen_boxes(forward_plan *plan)
     }
     if (!fits)
         *plan = before;
-    if (plan->p->leading == 0 || plan->channels != plan->p->lanes ||
+    if (plan->p->leading == 0 || plan->channels != plan->p->lanes || plan->strided ||
         (row_axis >= 0 && plan->box_axis != 0))
         return;
     int64_t planes = plan->batch_rows, rows = plan->batch_rows;
@@ -694,8 +694,8 @@ __attribute__((noinline)) static void run_in(char *arena, int64_t bytes, const t
     forward_state s;
     s.arena = arena;
     s.run_rows = 1;
-    s.plan = (forward_plan){
-        .p = p, .widest = ops, .in = in, .group = p->lanes, .room = bytes};
+    s.margin_first = 0;
+    s.plan = (forward_plan){.p = p, .widest = ops, .in = in, .group = p->lanes, .room = bytes};
     set_written(&s.plan, t, out);
     set_place_steps(&s.places, p, t->base[TARN_INDICES] != NULL);
     set_plan(&s.plan, t->base, false);

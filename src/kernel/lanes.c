@@ -177,7 +177,7 @@ static bool has_channels(const tarn_problem *p)
 static bool fits_part(const lanes_plan *plan)
 {
     const int64_t pixel = plan->p->lanes * plan->bytes;
-    return plan->ops->part_lanes && (!plan->sums || plan->in_place) && (pixel & (pixel - 1)) != 0;
+    return plan->ops->part_lanes && (pixel & (pixel - 1)) != 0;
 }
 
 static void set_plan(lanes_plan *plan, const tarn_tensors *t)
@@ -192,7 +192,7 @@ static void set_plan(lanes_plan *plan, const tarn_tensors *t)
     set_types(plan);
     if (plan->turned)
         return;
-    plan->in_place = plan->sums ? p->dtype <= TARN_F32 /* or f64 */ : t->base[TARN_Y] != NULL;
+    plan->in_place = plan->sums || t->base[TARN_Y] != NULL;
     plan->saves = plan->codes && plan->other < 0 && p->element_bytes[OPERAND_SAVED] == 1;
     while (p->lanes * plan->bytes < plan->ops->vector_bytes && !fits_part(plan))
         plan->ops = plan->ops->narrower;

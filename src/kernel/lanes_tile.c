@@ -356,7 +356,8 @@ static void set_rows(lanes_state *s, const int64_t *o)
         tarn_span taps = window_taps(&plan->axis[a], o[a]);
         lanes_taps clip = {taps.lo, taps.hi, taps.step * s->step[a]};
         s->row.from += (span_at(&taps, taps.lo) - s->first[a]) * s->step[a];
-        changed = changed || memcmp(&clip, &s->clip[a], sizeof clip) != 0;
+        const lanes_taps *old = &s->clip[a];
+        changed |= clip.lo != old->lo || clip.hi != old->hi || clip.step != old->step;
         s->clip[a] = clip;
     }
     if (plan->sums && changed)
@@ -407,7 +408,8 @@ static void fold_long(lanes_state *s, const tarn_lane_row *window, int64_t most,
     for (int64_t o = 0; o < window->outputs; o++)
         for (int64_t k = 0; k < plan->lanes; k += lanes) {
             const int64_t lane = min_i64(k, plan->lanes - lanes);
-            char *to = window->to + o * window->to_step + lane * plan->bytes;
+            char *to = window->to + o * window->to_step +
+                       lane * (window->divides ? plan->element : plan->bytes);
             tarn_lane_row row = *window;
             row.from += o * window->window_step + lane * plan->element;
             row.lanes = lanes;
@@ -585,20 +587,17 @@ static void fold_means(lanes_state *s, const int64_t *o)
     }
 }
 
-/* A row's sums become means: in y, or in place if they are to be turned back. Windows of a run have
- * the same divisor, but for those of bands of a line. */
+/* A row's sums become means, to be turned back. Windows of a run have the same divisor, but for
+ * those of bands of a line. */
 static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, int64_t index)
 {
     const lanes_plan *plan = s->plan;
     const tarn_problem *p = plan->p;
     int last = p->spatial - 1;
     int64_t n, end = box->n[last], before[MOST_VECTOR_LANES];
-    bool turned = plan->turned, line = plan->banded && last == 0 && p->divisor == 0;
+    bool line = plan->banded && last == 0 && p->divisor == 0;
     const char *sums = s->row.to;
-    int64_t step = turned ? plan->lanes * plan->element
-                          : p->stride[plan->out][last] * p->element_bytes[plan->out];
-    char *to = turned ? s->values + index * end * step : output_at(s, &s->lane[0], plan->out, o);
-    bool follow = step == plan->lanes * plan->element;
+    char *to = s->values + index * end * plan->lanes * plan->element;
     const lanes_run *run = s->runs;
     for (int k = 0; k < (plan->banded ? plan->width : 1); k++)
         before[k] = counted_before(s, &s->lane[k], o);
@@ -606,12 +605,11 @@ static void divide_row(lanes_state *s, const lanes_box *box, const int64_t *o, i
         run += k == run->first + run->n;
         n = line ? 1 : run->n;
         bool same = set_divisors(s, before, o, k, run->counted);
-        int64_t some = same && follow ? n * plan->lanes : same ? plan->lanes : plan->width;
+        int64_t some = same ? n * plan->lanes : plan->width;
         for (int64_t i = 0; i < n * plan->lanes; i += some)
-            make_means(plan->ops, plan->bytes == 8, p->dtype,
-                       to + (follow ? i * plan->element : i / plan->lanes * step),
+            make_means(plan->ops, plan->bytes == 8, p->dtype, to + i * plan->element,
                        sums + i * plan->bytes, s->staging, !same, some);
-        to += n * step;
+        to += n * plan->lanes * plan->element;
         sums += n * plan->lanes * plan->bytes;
     }
 }

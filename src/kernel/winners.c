@@ -20,55 +20,65 @@ static bool numbers_fit(const tarn_problem *p)
 
 /* ---- The way that takes least, in about nanoseconds for each window and channel ------------- */
 
+/* Before the first window: tables, boxes. */
+enum { START_ASKING = 400, START_SCATTER = 800 };
+
 typedef struct winners_cost {
     double taps, cells; /* for each window */
     double picks;       /* windows of a cell, on the axes before the last times those on the last */
+    double all;         /* windows of all channels */
     int overlaps;       /* axes on which a cell may have two windows */
 } winners_cost;
 
 static winners_cost cost_of(const tarn_problem *p)
 {
-    winners_cost of = {1, 1, 1, 0};
+    winners_cost of = {1, 1, 1, (double)p->planes * (double)p->lanes, 0};
     for (int a = 0; a < p->spatial; a++) {
         const tarn_axis *axis = &p->axis[a];
         double kernel = (double)axis->kernel, stride = (double)axis->stride;
         of.taps *= kernel;
         of.cells *= (double)axis->size / (double)axis->out;
+        of.all *= (double)axis->out;
         of.picks *= a + 1 < p->spatial ? kernel / stride : (double)windows_behind(axis) + 1;
         of.overlaps += tarn_windows_overlap(axis);
     }
     return of;
 }
 
-/* A pixel is found once for all its channels; each of its windows takes two loads, whatever the
- * vectors' length. Windows that share no cell are loaded once. */
+/* A pixel is found once for all its channels; windows that share no cell are loaded once. */
 static double pixels_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
 {
     double bytes = (double)p->element_bytes[TARN_GX], wide = p->dtype == TARN_F64 ? 2 : 1;
-    double vector = (bytes < 4 ? 4.5 : 3) * wide / (double)ops->vector_bytes;
+    double vector = (bytes < 4 ? 6 : 4) * wide / (double)ops->vector_bytes;
     if (of->overlaps == 0)
         return 0.1 + of->cells * (1.5 / (double)p->lanes + vector);
-    return of->cells * (4.5 / (double)p->lanes + 0.03 + 0.008 * bytes) +
+    return of->cells * (5 / (double)p->lanes + 0.03 + 0.018 * bytes) +
            (0.04 + 0.02 * wide) * of->taps;
 }
 
-/* Of a row with a stride each cell asks, quickly if it has one window; else each window is asked by
- * its taps. */
-static double asked_cost(const tarn_problem *p, const winners_cost *of, const tarn_row_ops *ops)
+/* Of a row with a stride each cell asks, quickly if it has one window, and rows of several axes are
+ * put where they belong; else each window is asked by its taps. `windows`: see
+ * tarn_windows_asked(). */
+static double asked_cost(const tarn_problem *p, const winners_cost *of, double windows,
+                         const tarn_row_ops *ops)
 {
     double wide = p->dtype == TARN_F64 ? 2 : 1, lane = 4 * wide / (double)ops->vector_bytes;
     if (p->axis[p->spatial - 1].stride == 1)
-        return 0.1 + of->taps * (0.03 + 0.3 * lane) + 0.1 * wide * wide * of->cells;
-    double pick = (of->picks > 1 ? 0.09 : 0.03) * wide * wide * wide + 0.8 * lane;
-    return 0.1 + of->cells * (0.03 * wide + of->picks * pick);
+        return 0.27 + windows * of->taps * (0.037 + 0.22 * lane) + 0.1 * wide * wide * of->cells;
+    double pick = (of->picks > 1 ? 0.043 : 0.03) * wide * wide * wide + 0.75 * lane;
+    double cell = 0.03 * wide + (p->spatial > 1 ? 0.14 : 0);
+    return 0.27 + of->cells * (cell + windows * of->picks * pick);
 }
 
 /* Cells are cleared before, byte by byte. Sums of three axes are one more list; those of channels
- * last are of short tiles, whose windows are read twice where they overlap. */
+ * last are of short tiles, whose windows are read twice where they overlap. Numbers of sums wait for
+ * each other. */
 static double scatter_cost(const tarn_problem *p, const winners_cost *of)
 {
-    static const double one_channel[] = {0.9, 0.9, 0.95, 1.8}, channels[] = {1, 1.7, 1.5, 2.2};
+    static const double one_channel[] = {1.35, 1.35, 1.9, 3}, channels[] = {1.35, 1.35, 1.6, 3.4};
     double window = (p->lanes == 1 ? one_channel : channels)[of->overlaps < 3 ? of->overlaps : 3];
+    if (of->overlaps > 0 && tarn_sums_are_numbered(p))
+        window += p->lanes == 1 ? 1.5 : 3.6;
     return window + 0.008 * (double)p->element_bytes[TARN_GX] * of->cells;
 }
 
@@ -77,9 +87,10 @@ void tarn_run_winners(const tarn_problem *p, const tarn_tensors *t, int64_t begi
 {
     const tarn_row_ops *filled = ops_for(ops, p->lanes * (p->dtype == TARN_F64 ? 8 : 4));
     winners_cost of = cost_of(p);
-    double rest = scatter_cost(p, &of);
+    double rest = START_SCATTER / of.all + scatter_cost(p, &of),
+           windows = tarn_windows_asked(p, ops);
     double pixels = tarn_pixels_can_ask(p, filled) ? pixels_cost(p, &of, filled) : DBL_MAX;
-    double asked = tarn_cells_can_ask(p, ops) ? asked_cost(p, &of, ops) : DBL_MAX;
+    double asked = windows > 0 ? START_ASKING / of.all + asked_cost(p, &of, windows, ops) : DBL_MAX;
     if (pixels < rest && pixels <= asked)
         tarn_ask_pixels(p, t, begin, end, box, filled);
     else if (asked < rest)

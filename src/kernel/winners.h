@@ -99,8 +99,9 @@ bool tarn_pixels_can_ask(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_ask_pixels(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                      const range *box, const tarn_row_ops *ops);
 
-/* Whether cells can ask their windows; then their gradients, as tarn_run_winners(). */
-bool tarn_cells_can_ask(const tarn_problem *p, const tarn_row_ops *ops);
+/* Windows that a box has for each that begins in it, if cells can ask them, else 0; then their
+ * gradients, as tarn_run_winners(). */
+double tarn_windows_asked(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_ask_windows(const tarn_problem *p, const tarn_tensors *t, int64_t begin, int64_t end,
                       const range *box, const tarn_row_ops *ops);
 
@@ -109,6 +110,18 @@ void tarn_ask_windows(const tarn_problem *p, const tarn_tensors *t, int64_t begi
 bool tarn_can_scatter(const tarn_problem *p, const tarn_row_ops *ops);
 void tarn_scatter_gradients(const tarn_problem *p, const tarn_tensors *t, int64_t begin,
                             int64_t end, const range *box, const tarn_row_ops *ops);
+
+/* Whether cells of 16 bits have the numbers of their sums, as few of them win. */
+static inline bool tarn_sums_are_numbered(const tarn_problem *p)
+{
+    enum { CELLS_PER_WINDOW = 8 };
+    double windows = 1, cells = 1;
+    for (int a = 0; a < p->spatial; a++) {
+        windows *= (double)p->axis[a].out;
+        cells *= (double)p->axis[a].size;
+    }
+    return p->element_bytes[TARN_GX] == 2 && cells > CELLS_PER_WINDOW * windows;
+}
 
 /* The gradient of some units, from saved winners, in a box of cells if one is given (its range on
  * the first axis is that of the units); and from x. */

@@ -86,7 +86,7 @@ static int64_t patterns_of(const tarn_problem *p, int64_t lanes)
     return period / lanes;
 }
 
-bool tarn_cells_can_ask(const tarn_problem *p, const tarn_row_ops *ops)
+static bool can_ask(const tarn_problem *p, const tarn_row_ops *ops)
 {
     enum { MOST_BACK = 64 };
     const tarn_axis *last = &p->axis[p->spatial - 1];
@@ -112,6 +112,23 @@ bool tarn_cells_can_ask(const tarn_problem *p, const tarn_row_ops *ops)
            (last->stride == 1 ||
             (ops->pick_windows[0] && (last->dilation == 1 || last->tap_step == 1) && /* are near */
              patterns_of(p, lanes) * columns_of(last) <= MOST_PATTERNS));
+}
+
+/* Boxes grow alike on all axes, more or less. */
+double tarn_windows_asked(const tarn_problem *p, const tarn_row_ops *ops)
+{
+    for (int64_t n = BOX_BYTES; n > 0 && can_ask(p, ops); n /= 2) {
+        double bytes = (double)(p->lanes * window_bytes(p)), share = 1;
+        for (int a = 0; a < p->spatial; a++) {
+            double some = (double)min_i64(n, p->axis[a].out);
+            double all = some + (double)windows_before(&p->axis[a]);
+            bytes *= all;
+            share *= all / some;
+        }
+        if (bytes <= BOX_BYTES)
+            return share;
+    }
+    return 0;
 }
 
 /* ---- Terms ---------------------------------------------------------------------------------- */
@@ -189,18 +206,21 @@ static void list_pattern(asked_job *j, int64_t pattern, int64_t m)
     const tarn_axis *axis = &j->axis[j->last];
     int64_t lanes = j->ops->vector_bytes / j->sum_bytes, pixel = j->p->lanes;
     int64_t vector = pattern * j->patterns.columns + m, at[ALIGNMENT], tap[ALIGNMENT];
+    int64_t cell = pattern * lanes / pixel, channel = pattern * lanes % pixel;
     int64_t least = INT64_MAX;
-    for (int64_t k = 0; k < lanes; k++) {
-        int64_t cell = (pattern * lanes + k) / pixel, phase = cell % axis->stride, first = 0;
+    for (int64_t k = 0, end; k < lanes; k = end, cell++, channel = 0) {
+        int64_t phase = cell % axis->stride, first = 0;
         while (first < axis->tap_step && first * axis->dilation % axis->stride != phase)
             first++;
-        tap[k] = first + (j->patterns.columns - 1 - m) * axis->tap_step;
-        at[k] = (cell - tap[k] * axis->dilation) / axis->stride * pixel;
-        at[k] += (pattern * lanes + k) % pixel;
-        if (first == axis->tap_step || tap[k] >= axis->kernel)
-            tap[k] = NO_TAP;
-        else
-            least = min_i64(least, at[k]);
+        int64_t its_tap = first + (j->patterns.columns - 1 - m) * axis->tap_step;
+        bool none = first == axis->tap_step || its_tap >= axis->kernel;
+        int64_t window = (cell - its_tap * axis->dilation) / axis->stride * pixel + channel;
+        end = min_i64(k + pixel - channel, lanes);
+        least = none ? least : min_i64(least, window);
+        for (int64_t i = k; i < end; i++) {
+            tap[i] = none ? NO_TAP : its_tap;
+            at[i] = window + i - k;
+        }
     }
     j->base[vector] = least == INT64_MAX ? 0 : least;
     for (int64_t k = 0; k < lanes; k++) {

@@ -150,6 +150,8 @@ static void go_over_cells(const scatter_job *j, range moving, cells_action actio
     while (axes > 0 && (n[axes - 1] == 1 || (stride[axes - 1] == run &&
                                              (action != ROUND || j->pitch[axes - 1] == run))))
         run *= n[--axes];
+    int64_t runs = axes > 0 ? n[--axes] : 1, to_step = stride[axes]; /* of a call */
+    int64_t from_step = action == ROUND ? j->pitch[axes] : to_step;
     do {
         int64_t to = first, from = 0;
         for (int a = 0; a < axes; a++) {
@@ -158,10 +160,10 @@ static void go_over_cells(const scatter_job *j, range moving, cells_action actio
         }
         char *gx = j->slab->base[TARN_GX] + to * bytes;
         const char *sums = action == ROUND ? j->box + from * j->sum_bytes : gx;
-        if (action == CLEAR)
-            memset(gx, 0, (size_t)(run * bytes));
-        else
-            j->ops->write_gradients[j->p->dtype](gx, run, sums, run, run, 1);
+        for (int64_t k = 0; k < runs && action == CLEAR; k++)
+            memset(gx + k * to_step * bytes, 0, (size_t)(run * bytes));
+        if (action != CLEAR)
+            j->ops->write_gradients[j->p->dtype](gx, to_step, sums, from_step, run, runs);
     } while (advance(at, n, 0, axes));
 }
 
@@ -773,7 +775,7 @@ static void visit(scatter_job *j, int axis)
 static int64_t most_windows(const tarn_axis *axis, int64_t cells)
 {
     int64_t most = axis->adaptive ? muldiv_ceil(cells, axis->windows, axis->whole) + 1
-                                  : (cells + extent_of(axis) - 2) / axis->stride + 2;
+                                  : (cells + extent_of(axis) - 2) / axis->stride + 1;
     return min_i64(most, axis->out);
 }
 
@@ -844,7 +846,7 @@ static bool cut_tile(scatter_job *j)
         }
         most = best < 0 ? 0 : (double)j->size[best] / (double)extent_of(&j->axis[best]);
         bool channels = j->pixel > (j->numbered ? MOST_LAG : CHANNELS_TOGETHER) ||
-                        (j->pixel > 1 && most < (j->half || j->pixel <= FEW_CHANNELS ? 1 : 4));
+                        (j->pixel > 1 && most <= (j->half || j->pixel <= FEW_CHANNELS ? 1 : 4));
         if ((row && channels) || best < 0 || j->size[best] == 1) {
             if (j->pixel == 1)
                 return false;
@@ -953,7 +955,6 @@ static void set_cells(scatter_job *j, int a, range cells)
 static void set_axes(scatter_job *j, const range *box)
 {
     const tarn_problem *p = j->p;
-    enum { CELLS_PER_WINDOW = 8 };
     int shift = 0;
     j->last = p->spatial;
     j->join = j->last + 1;
@@ -1004,16 +1005,10 @@ static void set_axes(scatter_job *j, const range *box)
     j->slow = shift > 31 || j->taps / j->axis[j->last].kernel >= 1 << 22 ||
               windows_behind(&j->axis[j->last]) >= MOST_WINDOWS / 2 ||
               j->axis[j->last].window_step > MOST_LAG;
-    /* Numbers take more for each window, and nothing for cells that won none. */
-    double windows = 1, cells = 1;
-    for (int a = 1; a <= j->last; a++) {
-        windows *= (double)j->axis[a].out;
-        cells *= (double)j->axis[a].size;
-    }
     j->apart = j->half && overlapping == 0;
     static scatter_put *const puts[] = {
         [TARN_F64] = put_f64, [TARN_F32] = put_f32, [TARN_F16] = put_f16, [TARN_BF16] = put_bf16};
-    j->numbered = j->apart || (j->half && cells > CELLS_PER_WINDOW * windows);
+    j->numbered = j->apart || tarn_sums_are_numbered(p);
     if (p->element_bytes[OPERAND_SAVED] == 1 && overlapping < 2 && (j->apart || !j->numbered))
         j->put = j->half && !j->apart ? put_f32 : puts[p->dtype];
     j->put_bytes = j->apart ? p->element_bytes[TARN_GY] : j->sum_bytes;
