@@ -599,8 +599,8 @@ static const tarn_kernel_row *widest_row(tarn_engine_id engine, uint32_t isa)
 }
 
 /* Where 64-byte vectors gain over 32-byte ones, as measured (Cascade Lake, Emerald Rapids, Zen 4
- * and 5): what is left out, lanes of turned planes and values and sums of dense rows of 4 bytes and more,
- * gains 3 % at most. */
+ * and 5): what is left out, lanes of turned planes and values and sums of dense rows of 4 bytes and
+ * more, gains 3 % at most. */
 static bool gains_by_avx512(const tarn_problem *problem, tarn_pass pass)
 {
     if (pass == TARN_VJP && choose_engine(problem, pass, 64).engine == ENGINE_BACKWARD_WINNERS)

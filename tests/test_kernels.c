@@ -1599,6 +1599,7 @@ static void sweep_found(void)
         "min a20,60 f32 2x23x128",
         "max k16,1s1 i16 1x900x16x1 last",
         "avg k3,2s1,2p1:0 f64 2x4x8x5 nopad last", /* pixels apart, of several planes */
+        "avg k5,3,10s2,3,2p2,0,5 nopad f32 1x28x15x3x23 last", /* a row fits, a part does not */
         "max k3s1p1 f16 1x5x7x9 last",
         "avg d1 k2s5p3 f32 2x8x40 last",
         "avg d2 k2s5p3 nopad f64 1x5x13x22 last",

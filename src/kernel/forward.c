@@ -386,8 +386,9 @@ static bool set_tile_size(forward_plan *plan)
         columns = columns_of(plan->columns, n);
     }
     int64_t tiles = (plan->columns->out + n - 1) / n;
-    n = (plan->columns->out + tiles - 1) / tiles; /* of about the same size */
-    arena_bytes(plan, n, columns_of(plan->columns, n), rows);
+    int64_t even = (plan->columns->out + tiles - 1) / tiles; /* but parts of rows may take more */
+    if (arena_bytes(plan, even, columns_of(plan->columns, even), rows) > plan->room)
+        arena_bytes(plan, n, columns, rows);
     return true;
 }
 

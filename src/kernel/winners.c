@@ -71,8 +71,8 @@ static double asked_cost(const tarn_problem *p, const winners_cost *of, double w
 }
 
 /* Cells are cleared before, byte by byte. Sums of three axes are one more list; those of channels
- * last are of short tiles, whose windows are read twice where they overlap. Numbers of sums wait for
- * each other. */
+ * last are of short tiles, whose windows are read twice where they overlap. Numbers of sums wait
+ * for each other. */
 static double scatter_cost(const tarn_problem *p, const winners_cost *of)
 {
     static const double one_channel[] = {1.35, 1.35, 1.9, 3}, channels[] = {1.35, 1.35, 1.6, 3.4};
