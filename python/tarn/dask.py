@@ -79,7 +79,7 @@ def _known(x, name):
     x = da.asarray(x)
     if any(math.isnan(size) for size in x.shape):
         raise ValueError(f"{name} has chunks of unknown size: call its compute_chunk_sizes() first")
-    return x
+    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
 
 def _alike(array, x, shape=None):
@@ -94,7 +94,18 @@ def _shapes(p, x):
     """The shape of the result, and the first spatial axis."""
     if not isinstance(p, Pool):
         raise TypeError(f"{type(p).__name__} is not a pool such as tarn.MaxPool")
-    return p.output_shape(x.shape), x.ndim - len(p.axes)
+    shape, spatial = p.output_shape(x.shape), x.ndim - len(p.axes)
+    _check_dtype(p, x, spatial)
+    return shape, spatial
+
+
+def _check_dtype(p, x, spatial):
+    """What the pool refuses is refused now, not in a worker."""
+    name = "bf16" if x.dtype.name == "bfloat16" else f"{x.dtype.kind}{8 * x.dtype.itemsize}"
+    try:
+        p.explain(x.shape[spatial:], name)
+    except TypeError:
+        raise TypeError(f"x has dtype {x.dtype}, which is none of tarn's") from None
 
 
 def _is_spread(p, x, spatial):

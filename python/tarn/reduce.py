@@ -2,7 +2,8 @@
 
 ``dask.array.coarsen``, the ``reduce()`` of xarray's ``coarsen()`` and ``rolling()``, and the
 ``block_reduce()`` of astropy and scikit-image take them. To tarn each call is a strided view and a
-global pool: nothing is copied, and the bits are those of the contract, whatever the chunks.
+global pool: nothing is copied, and the bits are those of the contract, whatever the chunks. Only
+arrays of another machine's byte order, as FITS and NetCDF-3 have them, are turned first.
 
 >>> import numpy, tarn
 >>> x = numpy.arange(16.0).reshape(4, 4)
@@ -19,7 +20,7 @@ __all__ = ["max", "mean", "min", "mode", "nanmax", "nanmean", "nanmin", "sum"]
 
 
 def mean(x, axis=None, keepdims=False):
-    """The mean. That of integers is an integer, rounded half to even, of the dtype of ``x``."""
+    """The mean. That of integers is an integer, rounded half to even, of the dtype of ``x``; booleans have none."""
     return _reduce(x, axis, keepdims, lambda shape: GlobalAvgPool(len(shape), keepdims=False))
 
 
@@ -32,31 +33,37 @@ def sum(x, axis=None, keepdims=False):
 
 def max(x, axis=None, keepdims=False):
     """The greatest; NaN if there is one."""
-    return _reduce(x, axis, keepdims, lambda shape: GlobalMaxPool(len(shape), keepdims=False))
+    return _reduce_any(x, axis, keepdims, lambda shape: GlobalMaxPool(len(shape), keepdims=False))
 
 
 def min(x, axis=None, keepdims=False):
     """The least; NaN if there is one."""
-    return _reduce(x, axis, keepdims, lambda shape: GlobalMinPool(len(shape), keepdims=False))
+    return _reduce_any(x, axis, keepdims, lambda shape: GlobalMinPool(len(shape), keepdims=False))
 
 
 def mode(x, axis=None, keepdims=False):
     """The most frequent integer, of equals the least."""
-    return _reduce(x, axis, keepdims, ModePool)
+    return _reduce_any(x, axis, keepdims, ModePool)
 
 
 def nanmean(x, axis=None, keepdims=False):
-    """The mean of what is not NaN; NaN where all is."""
+    """The mean of what is not NaN; NaN where all is. Of integers as `mean`."""
+    if x.dtype.kind in "iub":
+        return mean(x, axis, keepdims)
     return _reduce(x, axis, keepdims, lambda shape: AvgPool(shape, skip=numpy.nan))
 
 
 def nanmax(x, axis=None, keepdims=False):
     """The greatest but for NaN; NaN where all is."""
+    if x.dtype.kind in "iub":
+        return max(x, axis, keepdims)
     return _reduce(x, axis, keepdims, lambda shape: MaxPool(shape, skip=numpy.nan))
 
 
 def nanmin(x, axis=None, keepdims=False):
     """The least but for NaN; NaN where all is."""
+    if x.dtype.kind in "iub":
+        return min(x, axis, keepdims)
     return _reduce(x, axis, keepdims, lambda shape: MinPool(shape, skip=numpy.nan))
 
 
@@ -65,9 +72,20 @@ def _axes(x, axis):
     return tuple(sorted(numpy.lib.array_utils.normalize_axis_tuple(tuple(axes), x.ndim)))
 
 
+def _reduce_any(x, axis, keepdims, make):
+    """`_reduce` that takes booleans, too."""
+    if x.dtype != bool:
+        return _reduce(x, axis, keepdims, make)
+    return _reduce(x.astype(numpy.uint8), axis, keepdims, make).astype(bool)
+
+
 def _reduce(x, axis, keepdims, make):
     """The pooled axes go last, as a view; the pool covers them."""
     axes = _axes(x, axis)
+    if x.dtype == bool:
+        raise TypeError("booleans have no mean: take that of x.astype('f4')")
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
     lazy = hasattr(x, "__dask_graph__")
     if not axes:
         return x

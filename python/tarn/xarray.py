@@ -9,6 +9,7 @@ array([1.5, 5.5, 8.5])
 """
 
 import math
+import operator
 
 import xarray
 
@@ -58,6 +59,8 @@ class DataArrayPools:
         their mean unless told. ``options`` go to the pool: ``{"beta": 3}``.
         """
         windows = {**(windows or {}), **dims}
+        if not windows:
+            raise ValueError("no window: name a dimension, as in pool('avg', y=2)")
         options = {**(options or {}), **_skipping(skip, min_count)}
         array = self._array
         if edge not in _EDGES:
@@ -65,6 +68,8 @@ class DataArrayPools:
         for dim, length in windows.items():
             if dim not in array.dims:
                 raise ValueError(f"{dim!r} is not one of the dimensions {array.dims}")
+            if operator.index(length) < 1:
+                raise ValueError(f"the window on {dim!r} has length {length}, which is not positive")
             if edge == "exact" and array.sizes[dim] % length:
                 raise ValueError(f"dimension {dim!r} has size {array.sizes[dim]}, which windows of "
                                  f"{length} do not fill: say edge='trim' or edge='keep'")
@@ -75,7 +80,7 @@ class DataArrayPools:
             from . import dask
             pooled = dask.pool(data, pool)
         else:
-            pooled = pool(data)
+            pooled = pool(data if data.dtype.isnative else data.astype(data.dtype.newbyteorder("=")))
         made = xarray.DataArray(pooled, dims=moved.dims, name=array.name, attrs=array.attrs,
                                 coords=self._coordinates(windows, edge, coord_func))
         return made.transpose(*array.dims)

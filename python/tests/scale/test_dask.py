@@ -114,3 +114,10 @@ def test_pieces_by_hand():
         p.piece(x.shape, (slice(0, 5, 2),))
     with pytest.raises(ValueError, match="pass_"):
         p.piece(x.shape, box, "backward")
+
+
+@pytest.mark.parametrize("p, dtype, error", [(tarn.MaxPool(2), "c8", TypeError), (tarn.MaxPool(2), "?", TypeError),
+                                             (tarn.ModePool(2), "f4", tarn.Error)])
+def test_dtypes_are_refused_at_once(p, dtype, error):
+    with pytest.raises(error):
+        tarn.dask.pool(da.zeros((8, 8), chunks=4, dtype=dtype), p)

@@ -128,7 +128,37 @@ def test_accessor_errors():
     for match, call in [("do not fill", lambda: a.tarn.pool("avg", y=5)),
                         ("not one of the dimensions", lambda: a.tarn.pool("avg", z=5)),
                         ("edge is 'wrap'", lambda: a.tarn.pool("avg", y=3, edge="wrap")),
+                        ("not positive", lambda: a.tarn.pool("avg", y=0)),
+                        ("no window", lambda: a.tarn.pool("avg")),
                         ("min_count goes with skip", lambda: a.tarn.pool("avg", y=3, min_count=2)),
                         ("op is 'median'", lambda: a.tarn.pool("median", y=3))]:
         with pytest.raises(ValueError, match=match):
             call()
+
+
+@pytest.mark.parametrize("dtype", (">f4", "<f4", ">i2", "<i2"))
+def test_byte_orders_of_files(dtype):
+    """FITS and NetCDF-3 are big-endian."""
+    import tarn.xarray  # noqa: F401
+    x = (X * 100).astype(dtype)
+    expected = tarn.AvgPool((3, 7))(x.astype(x.dtype.newbyteorder("=")))
+    blocks, lazy = x.reshape(4, 3, 3, 7), da.from_array(x, (5, 9))
+    a = xarray.DataArray(x, dims=("y", "x"))
+    for made in (tarn.reduce.mean(blocks, axis=(1, 3)), tarn.dask.pool(lazy, tarn.AvgPool((3, 7))).compute(),
+                 a.tarn.pool("avg", y=3, x=7).values, a.chunk(y=5).tarn.pool("avg", y=3, x=7).values):
+        assert made.dtype.isnative and made.tobytes() == expected.tobytes()
+
+
+def test_integers_and_booleans():
+    ints = (X * 9).astype("int16").reshape(4, 3, 3, 7)
+    for name in ("mean", "max", "min"):
+        plain, nan = (getattr(tarn.reduce, word)(ints, axis=(1, 3)) for word in (name, f"nan{name}"))
+        assert nan.dtype == ints.dtype and (plain == nan).all()
+    bools = ints > 3
+    for name in ("max", "min"):
+        made = getattr(tarn.reduce, name)(bools, axis=(1, 3))
+        assert made.dtype == bool and (made == getattr(numpy, name)(bools, axis=(1, 3))).all()
+    assert (tarn.reduce.sum(bools, axis=(1, 3)) == bools.sum((1, 3))).all()
+    assert (tarn.reduce.mode(bools, axis=(1, 3)) == (2 * bools.sum((1, 3)) > 21)).all()
+    with pytest.raises(TypeError, match="booleans have no mean"):
+        tarn.reduce.mean(bools, axis=(1, 3))
