@@ -212,6 +212,7 @@ for group; do
         need clang has clang
         need lld has wasm-ld
         need zopfli has zopfli
+        need binaryen has wasm-opt
         need wasi-libc test -e /usr/include/wasm32-wasi/stdlib.h
         ;;
     node) need nodejs has node ;;
