@@ -324,8 +324,8 @@ static double shifts_of(int64_t kernel)
     return kernel > MOST_SHIFTED ? 2 * (double)bits : (double)kernel;
 }
 
-/* Parts in which the channels of a row are folded, as few windows of all do not fit; see
- * block_bytes() in forward.c. */
+/* Parts in which the channels of a row are folded, as few windows of all do not fit: by the numbers
+ * of block_bytes() in forward.c. */
 static int64_t channel_parts(const load *l, bool converts)
 {
     enum { ARENA = 30 << 10, LEAST_WINDOWS = 4, LEAST = 128, MOST = 512 };
@@ -339,7 +339,7 @@ static int64_t channel_parts(const load *l, bool converts)
     return !converts && pixel <= room ? 1 : (pixel + most - 1) / most;
 }
 
-/* Taps of an axis that are folded: sums of many go in pieces, row by row. */
+/* Taps of an axis that are folded: sums of more than a list go in pieces, row by row. */
 static double folded_taps(const load *l, const tarn_axis *axis)
 {
     enum { MOST_SUMMED = 16, SLOWER = 4 };
@@ -469,7 +469,7 @@ static work work_of_runs(const load *l)
                    [TAP] = l->windows * l->taps * (double)l->core / (double)l->vector}};
 }
 
-/* Nanoseconds, fitted to the times of 780 random problems with vectors of 32 and 64 bytes (Zen 5),
+/* Nanoseconds, fitted to the times of 607 random problems with vectors of 32 and 64 bytes (Zen 5),
  * of rows, lanes and runs, as each names its work; of values, codes and sums. Last, rows of dense
  * planes. */
 static const float prices[][KINDS][MOST_WORK] = {
